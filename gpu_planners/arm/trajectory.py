@@ -1,18 +1,17 @@
 """Time along a path, so that a joint trajectory controller can execute it.
 
-The path is a collision-free polyline in joint space, so the motion stays on it: each straight segment is driven by a
-one-dimensional jerk-limited profile (ruckig), and corners are stops. With a `deviation` above zero, corners are rounded
-within that joint-space distance and passed without stopping; with a checker, each only if that is proven free.
+The path is a collision-free polyline in joint space, so the motion stays on it: ruckig drives each straight segment by
+a one-dimensional jerk-limited profile, and stops at corners. With a `deviation` above zero it rounds corners within
+that joint-space distance and passes them without stopping; with a checker, only those that are proven free.
 
 A corner takes a length `cut` off the ends of both its segments. Over it the direction turns smoothly from u to u_next,
 with w = 3 x^2 - 2 x^3 and x = s / (2 cut) in 0..1:   q'(s) = u + (u_next - u) w(x).
 It leaves the corner point by 3/16 cut |u_next - u|, and its curvature is zero at both ends.
 
-Why these points: on straight segments the position is a cubic of time between the profile's switching times, with
-continuous acceleration, and on rounded corners a quartic. The quintic spline through positions, velocities and
-accelerations that controllers use therefore reproduces the motion exactly from a few points; on segments the cubic
-spline through positions and velocities does too. Rounded corners get as many points as keep all of them close to their
-chords (`motion.timing`).
+A few points say all: on straight segments the position is a cubic of time between the profile's switching times, with
+continuous acceleration, and on rounded corners a quartic. So the quintic spline through positions, velocities and
+accelerations that controllers use reproduces the motion exactly; on segments the cubic spline through positions and
+velocities does too. Rounded corners get so many points that both splines stay close to the chords (`motion.timing`).
 """
 
 import itertools
@@ -21,20 +20,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.interpolate import BPoly
 
 from ..arguments import checked, numbers
 from ..errors import SettingsError, shown
 from ..settings import Setting
-from .motion.curve import straight
+from .motion import curve
+from .motion.curve import Curve, straight
 from .motion.pacing import Limits
 from .motion.timing import Leg, Timed, body_checker, room, timed
 
 DEVIATION = Setting(0.1, "How far the motion may leave its corners", 0.0, 1e6, unit="rad or m")
 JERK_TIME_S = 0.1  # default jerk limit: full acceleration is reached in this time
-GREATEST_LIMIT = 1e300  # of a jerk that is derived
-OUTSIDE = 1e-6  # rad or m beyond a limit, from which float32 is taken to it
-AWAY = 16 / 3  # lengths that a corner takes of its legs, for a unit by which it leaves the corner and of its turn
+GREATEST_LIMIT = 1e300  # of a derived jerk
+OUTSIDE = 1e-6  # rad or m that float32 may be beyond a limit; it is taken to it
+AWAY = 16 / 3  # cut = AWAY * deviation / |u_next - u|
 
 
 @checked()
@@ -60,13 +59,13 @@ class Trajectory:
 
     def at(self, times: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(positions, velocities, accelerations), each (N, dof), at times (N,) in seconds, held at both ends."""
-        at = np.clip(numbers("times", np.atleast_1d(times), (None,)).astype(float), 0.0, self.duration)
-        if len(self.times) == 1:
-            rest = np.zeros((len(at), self.positions.shape[1]))
-            return rest + self.positions[0], rest, rest.copy()
-        knots = np.stack([self.positions, self.velocities, self.accelerations], axis=1)
-        spline = BPoly.from_derivatives(self.times, knots)
-        return spline(at), spline.derivative(1)(at), spline.derivative(2)(at)
+        times = np.clip(numbers("times", np.atleast_1d(times), (None,)).astype(float), 0.0, self.duration)
+        rows = np.stack([self.positions, self.velocities, self.accelerations], axis=1)
+        if len(rows) > 1:
+            rows = curve.at(Curve(self.times, rows[:-1], rows[1:]), times)
+        else:
+            rows = np.repeat(rows, len(times), axis=0)
+        return rows[:, 0], rows[:, 1], rows[:, 2]
 
 
 @checked()
@@ -83,10 +82,10 @@ def time_parameterize(
     path: (K, dof) rad or m; repeated configurations are dropped, a path of one configuration stands still
     velocity, acceleration, jerk: (dof,) limits above zero, per s, s^2, s^3; jerk defaults to acceleration / 0.1 s
     deviation: how far, in the joint-space L2 norm, the motion may leave the path at its corners; 0 stops there
-    checker: CollisionChecker by whose word the segments of the path are free. A corner is then rounded only as far as
-        the motion through it is proven free, too, whatever a controller plays between the points: straight
-        lines, cubics or quintics; and all of the motion keeps within the joints' limits, by 1e-12 of a limit, so that
-        no rounding leads beyond. Without it, a rounded corner has not been checked: leave `deviation` at 0, or check
+    checker: CollisionChecker that found the path's segments free. A corner is then rounded only as far as the motion
+        through it is proven free too, whether a controller plays straight lines, cubics or quintics between the
+        points; and all of the motion keeps within the joints' limits, by 1e-12 of a limit, so that no rounding leads
+        beyond. Without a checker rounded corners are not checked: leave `deviation` at 0, or check
         `Trajectory.positions` again
 
     Raises SettingsError that names the argument, the value and what is allowed.
@@ -115,14 +114,14 @@ def standing(q: np.ndarray) -> Trajectory:
 
 def joint_limits(velocity: ArrayLike, acceleration: ArrayLike, jerk: ArrayLike | None, dof: int) -> Limits:
     """Limits of all joints; jerk None: acceleration / 0.1 s. SettingsError names what is not one."""
-    speeds, accelerations = _check_limit("velocity", velocity, dof), _check_limit("acceleration", acceleration, dof)
+    speeds, accelerations = check_limit("velocity", velocity, dof), check_limit("acceleration", acceleration, dof)
     with np.errstate(over="ignore"):
-        jerks = accelerations / JERK_TIME_S if jerk is None else _check_limit("jerk", jerk, dof)
+        jerks = accelerations / JERK_TIME_S if jerk is None else check_limit("jerk", jerk, dof)
     return Limits(speeds, accelerations, np.minimum(jerks, GREATEST_LIMIT))
 
 
 def cuts_of(legs: list[Leg], deviation: float) -> np.ndarray:
-    """(legs - 1,) what the corners may take of their legs for the motion to leave each by at most `deviation`."""
+    """(legs - 1,) what corners may take of their legs, so that the motion leaves each by at most `deviation`."""
     turned = [np.linalg.norm(b.curve.starts[0, 1] - a.curve.ends[-1, 1]) for a, b in itertools.pairwise(legs)]
     return deviation * AWAY / np.maximum(turned, 1e-12)
 
@@ -172,7 +171,8 @@ def _within_limits(path, robot):
     return inside
 
 
-def _check_limit(name, limit, dof):
+def check_limit(name: str, limit: ArrayLike, dof: int) -> np.ndarray:
+    """(dof,) limits of the joints; SettingsError, which names them, where one is not above 0."""
     limits = numbers(name, limit, (dof,)).astype(np.float64)
     if not (limits > 0).all():
         raise SettingsError(f"{name} is {shown(limits.tolist())}; allowed: above 0")

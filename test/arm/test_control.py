@@ -6,9 +6,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.interpolate import BPoly, CubicHermiteSpline
 
-from gpu_planners.arm.control.following import first_contact, nearest_time, remaining_path
 from gpu_planners.arm.control.joints import read_joints
-from gpu_planners.arm.control.spline import Spline
+from gpu_planners.arm.control.spline import Spline, first_contact
 from gpu_planners.arm.control.stopping import stop_along
 from gpu_planners.arm.trajectory import time_parameterize
 from gpu_planners.errors import RobotDescriptionError
@@ -85,7 +84,7 @@ def test_a_stop_of_what_rests_is_rest():
 @pytest.mark.parametrize("deviation", [0.0, 0.1])
 def test_the_rest_of_a_path_follows_the_motion(deviation):
     curve = Spline.of(motion_of(5, deviation))
-    path = remaining_path(curve, curve.end / 3)
+    path = curve.remaining_path(curve.end / 3)
     assert np.allclose(path[0], curve.at(curve.end / 3).positions) and np.allclose(path[-1], curve.positions[-1])
     rest = curve.at(np.linspace(curve.end / 3, curve.end, 500)).positions
     starts, steps = path[:-1], np.diff(path, axis=0)
@@ -97,7 +96,7 @@ def test_the_rest_of_a_path_follows_the_motion(deviation):
 def test_the_time_of_a_place():
     curve = Spline.of(motion_of(7))
     for time in np.linspace(0.1, curve.end - 0.1, 20):
-        found = nearest_time(curve, curve.at(time).positions, max(time - 0.3, 0), min(time + 0.1, curve.end))
+        found = curve.nearest_time(curve.at(time).positions, max(time - 0.3, 0), min(time + 0.1, curve.end))
         assert np.abs(curve.at(found).positions - curve.at(time).positions).max() < 0.01
 
 

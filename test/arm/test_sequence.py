@@ -7,7 +7,6 @@ from robots_at_hand import READY, TABLE, maker_of
 from benchmarks.problems import add_obstacles
 from gpu_planners.arm import CollisionChecker, CollisionWorld, cartesian, rrt_connect, sequence, upright
 from gpu_planners.arm.cartesian import End
-from gpu_planners.arm.control.following import nearest_time
 from gpu_planners.arm.control.spline import Spline
 from gpu_planners.arm.control.stopping import stop_along
 from gpu_planners.arm.planners.result import Status
@@ -237,7 +236,7 @@ def test_what_is_no_array_of_joints_is_named(value):
         refused(name, time_parameterize, [READY], **limits | {name: value})
     refused("acceleration", stop_along, curve, 0.5, value)
     refused("time", stop_along, curve, value, robot.acceleration)
-    refused("q is", nearest_time, curve, value, 0.0, 1.0)
+    refused("q is", curve.nearest_time, value, 0.0, 1.0)
     refused("axis", upright.Upright, robot, TCP, value, up, 0.1)
     refused("tolerance", upright.Upright, robot, TCP, up, up, value)
 

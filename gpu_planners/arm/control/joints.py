@@ -47,14 +47,10 @@ def read_joints(urdf: str, names: Sequence[str] = (), group: str = "", srdf: str
     joints = [
         description.joints[name] for name in planning_joints(description, semantics, names or None, group or None)
     ]
-    limits = [joint.limits if joint.kind.limited and joint.limits else (-np.inf, np.inf) for joint in joints]
+    planned, (lower, upper) = (
+        tuple(joint.name for joint in joints),
+        np.array([joint.range for joint in joints]).T.copy(),
+    )
     velocity = np.array(speed_limits(description.name, joints))
     acceleration = np.array(acceleration_limits(joints, velocity))
-    return Joints(
-        tuple(joint.name for joint in joints),
-        np.array([low for low, _ in limits]),
-        np.array([high for _, high in limits]),
-        velocity,
-        acceleration,
-        dict(semantics.states),
-    )
+    return Joints(planned, lower, upper, velocity, acceleration, dict(semantics.states))

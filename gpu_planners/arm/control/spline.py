@@ -1,34 +1,23 @@
-"""The curve that a joint trajectory controller drives through the points of a trajectory.
+"""The curve that a joint trajectory controller drives through the points of a trajectory, and the rest of a motion.
 
 Between two points it is a quintic of time where both have velocities and accelerations, a cubic where both have
 velocities, else a straight line: as ros2_controllers' joint_trajectory_controller interpolates by default.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...arguments import checked, numbers
 from ...errors import ConfigurationError, shown
+from ..motion.curve import POWERS, bernstein, cubic_bernstein, derivatives
 from ..trajectory import Trajectory
 
-# rows: position, velocity, acceleration at the start, then at the end, of a piece of unit length, as coefficients of
-# 1, x, ... x^5
-QUINTIC = np.linalg.inv(
-    np.array(
-        [
-            [1, 0, 0, 0, 0, 0],
-            [0, 1, 0, 0, 0, 0],
-            [0, 0, 2, 0, 0, 0],
-            [1, 1, 1, 1, 1, 1],
-            [0, 1, 2, 3, 4, 5],
-            [0, 0, 2, 6, 12, 20],
-        ],
-        dtype=float,
-    )
-).round(3)  # halves: a joint that stands still stands still exactly
-CUBIC = np.linalg.inv(np.array([[1, 0, 0, 0], [0, 1, 0, 0], [1, 1, 1, 1], [0, 1, 2, 3]], dtype=float)).round(3)
+STILL = 1e-6  # rad/s or m/s up to which a joint rests
+LOOK_S = 0.005  # spacing of the times that are compared with where the robot is
+STRAIGHT = 1e-9  # sine of the angle up to which a piece counts as straight
+PARTS = 8  # straight lines that stand for a piece that is not
 
 
 class State(NamedTuple):
@@ -94,28 +83,76 @@ class Spline:
         piece = np.clip(np.searchsorted(self.times, inside, side="right") - 1, 0, len(self.times) - 2)
         length = self.times[piece + 1] - self.times[piece]
         x, c = ((inside - self.times[piece]) / length)[..., None], np.moveaxis(self._coefficients[piece], -2, 0)
-        position = c[0] + x * (c[1] + x * (c[2] + x * (c[3] + x * (c[4] + x * c[5]))))
-        velocity = c[1] + x * (2 * c[2] + x * (3 * c[3] + x * (4 * c[4] + x * 5 * c[5])))
-        acceleration = 2 * c[2] + x * (6 * c[3] + x * (12 * c[4] + x * 20 * c[5]))
+        position, velocity, acceleration = derivatives(c, x)
         moves = ((times >= self.start) & (times < self.end))[..., None]
         length = length[..., None]
         return State(position, velocity / length * moves, acceleration / length**2 * moves)
 
-    def until_rest(self, time: float, still: float = 1e-6) -> float:
-        """Seconds: the first point at or after a time where no joint moves faster than `still`; else the end."""
-        resting = (np.abs(self.velocities) <= still).all(axis=1) & (self.times >= time)
+    def until_rest(self, time: float) -> float:
+        """Seconds: the first point at or after a time where no joint moves faster than STILL; else the end."""
+        resting = (np.abs(self.velocities) <= STILL).all(axis=1) & (self.times >= time)
         return float(self.times[np.argmax(resting)]) if resting.any() else self.end
 
+    def nearest_time(self, q: ArrayLike, low: float, high: float) -> float:
+        """The time, between two times, at which the curve is nearest to q (dof,); the latest of several."""
+        q = numbers("q", q, self.positions.shape[1:], ConfigurationError)
+        if not (np.isfinite(low) and np.isfinite(high)):
+            raise ConfigurationError(f"low and high are {low} and {high}; allowed: finite numbers")
+        times = np.linspace(low, high, max(int(np.ceil((high - low) / LOOK_S)), 1) + 1)
+        distance = np.linalg.norm(self.at(times).positions - q, axis=1)
+        return float(times[np.flatnonzero(distance <= distance.min() + 1e-9)[-1]])
+
+    def remaining_path(self, time: float) -> np.ndarray:
+        """(K, dof) corners of straight lines that follow the curve from a time to its end.
+
+        A piece that runs straight is one line of them, exactly; another becomes 8.
+        """
+        times = [max(time, self.start)]
+        for i in range(len(self.times) - 1):
+            if self.times[i + 1] > times[-1]:
+                begin = max(self.times[i], times[0])
+                times += list(np.linspace(begin, self.times[i + 1], 2 if self._is_straight(i) else PARTS + 1)[1:])
+        return self.at(np.array(times)).positions
+
+    def _is_straight(self, i):
+        """Do positions run straight from point i to the next, as velocities say?"""
+        chord = self.positions[i + 1] - self.positions[i]
+        length = np.linalg.norm(chord)
+        for way in (*self.velocities[i : i + 2], *self.accelerations[i : i + 2]):
+            if np.isnan(way).any() or length == 0:
+                continue
+            across = way - chord * (way @ chord) / length**2
+            if np.linalg.norm(across) > STRAIGHT + 1e-7 * np.linalg.norm(way):
+                return False
+        return True
+
     def _pieces(self):
-        """(T - 1, 6, dof) coefficients of each piece over its own unit of time."""
-        h = np.diff(self.times)[:, None]
-        q, v, a = self.positions, self.velocities, self.accelerations
-        pieces = np.zeros((len(h), 6, q.shape[1]))
-        pieces[:, 0], pieces[:, 1] = q[:-1], np.diff(q, axis=0)
-        if len(h):
-            cubic = np.stack([q[:-1], v[:-1] * h, q[1:], v[1:] * h], axis=1)
-            quintic = np.stack([q[:-1], v[:-1] * h, a[:-1] * h**2, q[1:], v[1:] * h, a[1:] * h**2], axis=1)
-            has_cubic, has_quintic = (np.isfinite(rows).all(axis=(1, 2)) for rows in (cubic, quintic))
-            pieces[has_cubic, :4] = np.einsum("ij,njd->nid", CUBIC, cubic[has_cubic])
-            pieces[has_quintic] = np.einsum("ij,njd->nid", QUINTIC, quintic[has_quintic])
+        """(T - 1, 6, dof) coefficients of 1, x, ... x^5 of each piece over its own unit of time x."""
+        h, v, a, moved = np.diff(self.times), self.velocities, self.accelerations, np.diff(self.positions, axis=0)
+        # positions counted from a piece's start: a joint that stands still stands still exactly
+        starts = np.stack([np.zeros_like(moved), v[:-1], a[:-1]], axis=1)
+        ends = np.stack([moved, v[1:], a[1:]], axis=1)
+        pieces = np.zeros((len(h), 6, moved.shape[1]))
+        pieces[:, 1] = moved
+        for controls, given in ((cubic_bernstein, 2), (bernstein, 3)):
+            fits = np.isfinite(starts[:, :given]).all(axis=(1, 2)) & np.isfinite(ends[:, :given]).all(axis=(1, 2))
+            pieces[fits] = POWERS @ controls(h[fits], starts[fits], ends[fits])
+        pieces[:, 0] = self.positions[:-1]
         return pieces
+
+
+def first_contact(checker: Any, path: np.ndarray) -> str:
+    """What a path (K, dof) meets first, as a text; "" when all of it is proven free.
+
+    checker: CollisionChecker
+    """
+    steps = path if len(path) > 1 else np.repeat(path, 2, axis=0)
+    free = np.asarray(checker.motions_valid(steps[:-1], steps[1:]))
+    if free.all():
+        return ""
+    i = int(np.argmin(free))
+    for q in steps[i] + np.linspace(0.0, 1.0, 33)[:, None] * (steps[i + 1] - steps[i]):
+        pairs = checker.colliding_pairs(q)
+        if pairs:
+            return f"'{pairs[0][0]}' would meet '{pairs[0][1]}'"
+    return "it is no longer proven free"

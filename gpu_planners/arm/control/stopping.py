@@ -1,12 +1,12 @@
 """Stops along a path: the robot brakes on the motion that it executes, so that what was proven of the path still holds.
 
 The time along the motion, s, passes ever slower: over a stop of D seconds its rate is 1 - 3 x^2 + 2 x^3 with x from 0
-to 1, so that velocities and accelerations are continuous, and s gains D / 2. The joints' accelerations are then
-q' s'' + q'' s'^2. The shortest D is taken that keeps them within their limits; where the motion itself comes to rest
-earlier, at a corner or at its end, it goes on until there instead.
+to 1, so velocities and accelerations are continuous, and s gains D / 2. The joints' accelerations are then
+q' s'' + q'' s'^2. `stop_along` takes the shortest D that keeps them within their limits. Where the motion itself comes
+to rest earlier, at a corner or at its end, it goes on until there instead.
 
 A stop has points of its own, and the curves between them miss the motion by micrometres. Where they would pass a
-joint's limit, the joint's velocities and accelerations there are taken less.
+joint's limit, the point's velocity and acceleration of that joint become smaller.
 """
 
 import numpy as np
@@ -15,11 +15,10 @@ from numpy.typing import ArrayLike
 from ...arguments import checked, numbers
 from ...errors import SettingsError
 from ..motion.timing import DIGITS, drawn_in
-from ..trajectory import Trajectory
+from ..trajectory import Trajectory, check_limit
 from .spline import Spline
 
-SHORTEST_S, LONGEST_S = 0.02, 30.0  # of stops that are tried
-TRIED = 80
+SHORTEST_S, LONGEST_S, TRIED = 0.02, 30.0, 80  # durations of the stops that are tried, and how many
 SAMPLES = np.linspace(0.0, 1.0, 161)  # with 41, one stop in a thousand passed a limit by 5 to 8 % between them
 SLACK = 1.02  # of the limits: a motion that brakes at its limit anyway can be followed nearly as it is
 KNOT_S = 0.02
@@ -37,18 +36,15 @@ def stop_along(
     -> Trajectory; its first row is the motion's state at that time, its last one is at rest
     """
     dof = motion.positions.shape[1]
-    limits = numbers("acceleration", acceleration, (dof,)).astype(float)
-    if not (limits > 0).all():
-        raise SettingsError(f"acceleration is {limits.tolist()}; allowed: above 0")
+    limits = check_limit("acceleration", acceleration, dof)
     if not np.isfinite(time):
         raise SettingsError(f"time is {time}; allowed: a finite number")
     lower, upper = (_position_limits(name, each, dof) for name, each in (("lower", lower), ("upper", upper)))
     rest = motion.until_rest(time)
-    durations = np.geomspace(SHORTEST_S, LONGEST_S, TRIED)
-    earlier = durations[time + durations / 2 < rest]
-    for duration in earlier:
-        _, _, accelerations = _states(motion, time, duration, SAMPLES)
-        if (np.abs(accelerations) <= SLACK * limits).all():
+    for duration in np.geomspace(SHORTEST_S, LONGEST_S, TRIED):
+        if time + duration / 2 >= rest:
+            break
+        if (np.abs(_states(motion, time, duration, SAMPLES)[2]) <= SLACK * limits).all():
             return _inside(_braked(motion, time, duration), lower, upper)
     return _inside(_as_it_is(motion, time, rest), lower, upper)
 
@@ -62,7 +58,7 @@ def _position_limits(name, limits, dof):
 
 def _inside(stop, lower, upper):
     """The stop with smaller velocities and accelerations where a quintic or a cubic between its points would pass a
-    limit: each control point lies beside one of the stop's points, by a part of these."""
+    limit: they say how far each control point lies from one of the stop's points."""
     q, v, a = stop.positions, stop.velocities, stop.accelerations
     lower, upper = drawn_in(*np.broadcast_arrays(lower, upper, q[0])[:2], 0.5)
     low, high = np.minimum(lower, q.min(axis=0)) - q, np.maximum(upper, q.max(axis=0)) - q

@@ -1,11 +1,12 @@
 """Curves in joint space: quintic pieces one after the other, each given by its ends.
 
-A piece of length L is the quintic polynomial with the position, first and second derivative that are given at both of
-its ends. Straight lines, rounded corners and the way of a tool on a line all are such pieces, and so is what a joint
-trajectory controller plays between two points of a trajectory, with time for s.
+A piece of length L is the quintic polynomial with given position, first and second derivative at both of its ends. Such
+are straight lines, rounded corners and the way of a tool on a line; and, with time for s, what a joint trajectory
+controller plays between two points of a trajectory.
 """
 
 from collections.abc import Callable
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
@@ -15,17 +16,7 @@ from scipy.interpolate import make_interp_spline
 _FROM_START = np.array([[1, 0, 0], [1, 1 / 5, 0], [1, 2 / 5, 1 / 20]])
 _FROM_END = np.array([[1, -2 / 5, 1 / 20], [1, -1 / 5, 0], [1, 0, 0]])
 # powers of x from Bernstein coefficients
-_POWERS = np.array(
-    [
-        [1, 0, 0, 0, 0, 0],
-        [-5, 5, 0, 0, 0, 0],
-        [10, -20, 10, 0, 0, 0],
-        [-10, 30, -30, 10, 0, 0],
-        [5, -20, 30, -20, 5, 0],
-        [-1, 5, -10, 10, -5, 1],
-    ],
-    dtype=float,
-)
+POWERS = np.array([[(-1.0) ** (i - j) * comb(5, i) * comb(i, j) for j in range(6)] for i in range(6)])
 _RAISED = np.array(  # Bernstein coefficients of degree 5 from those of degree 3
     [[1, 0, 0, 0], [0.4, 0.6, 0, 0], [0.1, 0.6, 0.3, 0], [0, 0.3, 0.6, 0.1], [0, 0, 0.6, 0.4], [0, 0, 0, 1]]
 )
@@ -34,8 +25,7 @@ _RAISED = np.array(  # Bernstein coefficients of degree 5 from those of degree 3
 class Curve(NamedTuple):
     """K pieces. s: (K + 1,) increasing, rad or m; starts, ends: (K, 3, dof) position and derivatives by s at both ends
 
-    The end of a piece and the start of the next are the same place, but not always the same direction: at a corner that
-    is not rounded they differ.
+    A piece begins where the one before it ends, but at a corner that is not rounded in another direction.
     """
 
     s: np.ndarray
@@ -51,17 +41,14 @@ def straight(q_from: np.ndarray, q_to: np.ndarray) -> Curve:
     """The straight line between two configurations (dof,), by its length."""
     step = q_to - q_from
     length = float(np.linalg.norm(step))
-    rest = np.zeros_like(step)
-    return Curve(
-        np.array([0.0, length]), np.array([[q_from, step / length, rest]]), np.array([[q_to, step / length, rest]])
-    )
+    starts, ends = (np.array([[q, step / length, np.zeros_like(step)]]) for q in (q_from, q_to))
+    return Curve(np.array([0.0, length]), starts, ends)
 
 
 def is_straight(curve: Curve) -> bool:
     """Is it one straight line?"""
-    return (
-        len(curve.starts) == 1 and not curve.starts[0, 2].any() and np.array_equal(curve.starts[0, 1], curve.ends[0, 1])
-    )
+    unbent = len(curve.starts) == 1 and not curve.starts[0, 2].any()
+    return unbent and np.array_equal(curve.starts[0, 1], curve.ends[0, 1])
 
 
 def through(path: np.ndarray) -> Curve:
@@ -124,7 +111,7 @@ def joined(curves: list[Curve]) -> Curve:
 
 
 def at(curve: Curve, s, pieces=None) -> np.ndarray:
-    """(N, 3, dof) position and derivatives at s (N,). pieces: (N,) whose numbers are known"""
+    """(N, 3, dof) position and derivatives at s (N,). pieces: (N,) their numbers, where they are known"""
     s = np.asarray(s, dtype=float)
     if pieces is None:
         pieces = np.clip(np.searchsorted(curve.s, s, side="right") - 1, 0, len(curve.starts) - 1)
@@ -134,17 +121,20 @@ def at(curve: Curve, s, pieces=None) -> np.ndarray:
 def _within(curve, pieces, s):
     length = (curve.s[pieces + 1] - curve.s[pieces])[:, None]
     x = (s - curve.s[pieces])[:, None] / length
-    c = powers(curve, pieces)  # (N, 6, dof)
-    q = c[:, 5]
-    for k in range(4, -1, -1):
-        q = c[:, k] + x * q
-    dq = 5 * c[:, 5]
-    for k in range(4, 0, -1):
-        dq = k * c[:, k] + x * dq
-    ddq = 20 * c[:, 5]
-    for k in range(4, 1, -1):
-        ddq = k * (k - 1) * c[:, k] + x * ddq
+    q, dq, ddq = derivatives(powers(curve, pieces).swapaxes(0, 1), x)
     return np.stack([q, dq / length, ddq / length**2], axis=1)
+
+
+def derivatives(c: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values, first and second derivatives of polynomials at x (..., 1); c: (6, ..., dof) coefficients of 1, x, ..."""
+    q, dq, ddq = c[5], 5 * c[5], 20 * c[5]
+    for k in range(4, -1, -1):
+        q = c[k] + x * q
+        if k > 0:
+            dq = k * c[k] + x * dq
+        if k > 1:
+            ddq = k * (k - 1) * c[k] + x * ddq
+    return q, dq, ddq
 
 
 def third(curve: Curve, pieces: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -156,7 +146,7 @@ def third(curve: Curve, pieces: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 def powers(curve: Curve, pieces) -> np.ndarray:
     """(N, 6, dof) coefficients of the powers of x in 0..1."""
-    return _POWERS @ bernstein(np.diff(curve.s)[pieces], curve.starts[pieces], curve.ends[pieces])
+    return POWERS @ bernstein(np.diff(curve.s)[pieces], curve.starts[pieces], curve.ends[pieces])
 
 
 def bernstein(lengths: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
@@ -181,8 +171,8 @@ def cubic_bernstein(lengths: np.ndarray, starts: np.ndarray, ends: np.ndarray) -
 def aside(points: np.ndarray) -> np.ndarray:
     """(N, dof) by how much each joint leaves the chord at most, wherever a curve with these control points is.
 
-    points: (N, 6, dof). For each control point the nearest point of the chord is subtracted. The chord is convex, so a
-    mean of control points is as near to it as the mean of what is left says.
+    points: (N, 6, dof). A place of the curve is a mean of its control points. The same mean of the points of the chord
+    that are nearest to them lies on the chord, so the place is no farther from it than the control points are.
     """
     start = points[:, :1]
     chord = points[:, -1:] - start

@@ -1,9 +1,9 @@
 """How fast a curve in joint space may be followed: s by time, under limits of velocity, acceleration and jerk.
 
 A curve is cut into stretches. On each, bounds on the curve's first three derivatives turn the joints' limits into
-limits of the speed ds/dt and its derivatives; ruckig drives s over it, between speeds that a pass ahead and a pass back
-have found. At the ends of a stretch the speed does not change, so all fit together. A rounded corner is passed at
-constant speed.
+limits of the speed ds/dt and its derivatives. A pass ahead and a pass back find the speeds between the stretches, and
+ruckig drives s over each of them. It ends and begins each without acceleration, so they fit together. A rounded corner
+is passed at constant speed.
 
     dq/dt = q' v,   d2q/dt2 = q'' v^2 + q' a,   d3q/dt3 = q''' v^3 + 3 q'' v a + q' j
 """
@@ -17,9 +17,9 @@ from .curve import Curve, at, is_straight, third
 
 SAMPLES = 17  # of a piece, where its derivatives are bounded
 SURE = 1.003  # what lies between the samples
-BEND, TWIST = 0.5, 0.4  # shares of acceleration and jerk that the curve itself may take where the speed changes
-SPARE = 1e-6  # of a length that a ramp leaves: where it takes all of it, ruckig goes back to take a run-up
-UNLIKE = 1.5  # stretches of curves are cut where the greatest speed changes by more than this factor
+BEND, TWIST = 0.5, 0.4  # shares of acceleration and jerk that the curve's bends may take where the speed changes
+SPARE = 1e-6  # share of a length that a ramp leaves free: where it takes all, ruckig goes back to take a run-up
+UNLIKE = 1.5  # a curve is cut where its greatest speed changes by more than this factor
 
 
 class Limits(NamedTuple):
@@ -49,9 +49,9 @@ class Stretch(NamedTuple):
 
 
 class Phases(NamedTuple):
-    """s by time: cubics one after the other. time: (P + 1,); s, speed, acceleration: (P,) where each begins; jerk: (P,)
+    """s by time: P cubics one after the other.
 
-    last: s where the last one ends; pieces: (P,) number of the curve's stretch
+    time: (P + 1,); s, speed, acceleration: (P,) where each begins; jerk: (P,); stretch: (P,) number of its stretch
     """
 
     time: np.ndarray
@@ -110,7 +110,7 @@ def _speeds(samples, limits, bend, twist):
 
 
 def _spare(samples, speed, limits):
-    """-> the acceleration and the jerk that the bends leave at a speed."""
+    """-> the acceleration and the jerk that the curve's bends leave at a speed."""
     slope, bent, twisted = samples
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         a = ((limits.acceleration - bent * speed**2) / slope).min()
@@ -133,7 +133,7 @@ def border_speeds(stretches: list[Stretch], stops: set[int]) -> np.ndarray:
 
 
 def _reachable(stretch, speed, wanted):
-    """The greatest speed up to `wanted` that a stretch lets follow from `speed`, both without acceleration."""
+    """The greatest speed up to `wanted` that can be reached on a stretch from `speed`, both without acceleration."""
     length = (stretch.last - stretch.first) * (1 - SPARE)
     if stretch.constant or wanted <= speed:
         return min(speed, wanted)
@@ -177,11 +177,8 @@ def _profile(stretch, speed_from, speed_to):
     query, result = ruckig.InputParameter(1), ruckig.Trajectory(1)
     query.current_position, query.current_velocity, query.current_acceleration = [0.0], [speed_from], [0.0]
     query.target_position, query.target_velocity, query.target_acceleration = [length], [speed_to], [0.0]
-    query.max_velocity, query.max_acceleration, query.max_jerk = (
-        [stretch.speed],
-        [stretch.acceleration],
-        [stretch.jerk],
-    )
+    query.max_velocity, query.max_acceleration = [stretch.speed], [stretch.acceleration]
+    query.max_jerk = [stretch.jerk]
     try:
         outcome = ruckig.Ruckig(1).calculate(query, result)
     except ruckig.RuckigError:  # its text is the whole input

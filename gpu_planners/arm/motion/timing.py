@@ -2,10 +2,10 @@
 
 A controller joins a trajectory's points by straight lines, cubics or quintics, as they carry velocities and
 accelerations or not. Where the motion bends, points lie so densely that all three stay in a tube around the points'
-chords: no point of the robot is farther than TUBE metres from where it would be on the chord. Then the chords are
-proven free for a robot that is thicker by TUBE, and the curves to stay within the joints' limits, since their control
-points do. A corner that is not proven so is rounded less, at last not at all; a smooth leg that is not becomes the
-straight motions that it was made from. Chords on a straight leg have been proven with the leg.
+chords: no point of the robot is farther than TUBE metres from where it would be on the chord. Then the checker proves
+the chords free for a robot that is thicker by TUBE; and the curves stay within the joints' limits, since their control
+points do. A corner for which that fails is rounded less, at last not at all; a smooth leg becomes the straight motions
+that it was made from. Chords on a straight leg are as free as the leg.
 """
 
 import itertools
@@ -22,12 +22,12 @@ TUBE = 5e-4  # metres
 BENT = 0.01  # rad or m that a joint leaves a chord at most where nothing is to be proven
 STRAIGHT = 1e-8  # rad or m by which float64 misses a straight line
 LEAST_CUT = 1e-3  # rad or m: a corner that would be rounded less is a stop
-LESS = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.12, 0.08, 0.05, 0.03, 0.02)  # of a cut, where it is not free
-TRIES = 4  # that a corner is rounded less, by half each time, where other points find it not free after all
+LESS = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.12, 0.08, 0.05, 0.03, 0.02)  # shares of a cut that are tried
+TRIES = 4  # after which a corner, halved each time that the motion's own points find it not free, becomes a stop
 SHORTEST_STEP_S = 1e-6  # points closer than this are one point
 DIGITS = 9  # of seconds: times are whole nanoseconds, as those of messages are
-FINEST_S = 1e-3  # spacing to which points are added where a curve between them may leave the limits
-ROUNDING = 1e-12  # of a limit, or of 1 rad or m: by so much positions stay within it, whoever evaluates the curves
+FINEST_S = 1e-3  # least spacing of points that are added where a curve between them may leave the limits
+ROUNDING = 1e-12  # of a limit, or of 1 rad or m: positions stay within it by so much, whoever evaluates the curves
 LONGEST_S = 1e6  # of a trajectory, twelve days: beyond, seconds in float64 no longer tell nanoseconds apart
 MOST_POINTS = 100_000
 
@@ -48,21 +48,18 @@ class Leg(NamedTuple):
 class Timed(NamedTuple):
     """Points of a timed motion.
 
-    times: (T,) seconds; rows: (T, 3, dof) position, velocity, acceleration; aside: (T - 1, dof) how far each joint
-    leaves the chord between two points at most; inside: (T - 1,) bool, are cubic and quintic within the joints' limits?
+    times: (T,) seconds; rows: (T, 3, dof) position, velocity, acceleration
+    inside: (T - 1,) bool, are cubic and quintic between two points within the joints' limits?
     owner: (T - 1,) what an interval belongs to: leg i, or the corner after leg i as -1 - i
     bent: (T - 1,) bool: does it belong to a corner, or to a leg that is not straight?
-    cuts: (legs - 1,) how much the corners take off each of their legs
     ends_s: (legs,) seconds when the legs end, in the middle of rounded corners
     """
 
     times: np.ndarray
     rows: np.ndarray
-    aside: np.ndarray
     inside: np.ndarray
     owner: np.ndarray
     bent: np.ndarray
-    cuts: np.ndarray
     ends_s: np.ndarray
 
 
@@ -78,11 +75,11 @@ def timed(legs: list[Leg], cuts: np.ndarray, checker: Any = None) -> Timed:
     cuts = room_for(legs, np.asarray(cuts, dtype=float))
     if checker is None:
         return _timed_once(legs, np.where(cuts < LEAST_CUT, 0.0, cuts), None)
-    cuts, last = provable(legs, cuts, checker, joint_reach(checker.robot)), np.arange(len(legs))
+    cuts, last = _provable(legs, cuts, checker), np.arange(len(legs))
     tries = np.zeros(len(cuts), dtype=int)
     while True:
         motion = _timed_once(legs, np.where(cuts < LEAST_CUT, 0.0, cuts), checker.robot)
-        owners = np.unique(motion.owner[unproven(motion, checker)])
+        owners = np.unique(motion.owner[_unproven(motion, checker)])
         if not len(owners):
             return motion._replace(ends_s=motion.ends_s[last])
         corners = -1 - owners[owners < 0]
@@ -94,8 +91,8 @@ def timed(legs: list[Leg], cuts: np.ndarray, checker: Any = None) -> Timed:
 
 
 def _straightened(legs, cuts, which):
-    """-> legs, cuts with the straight motions, and stops between them, in place of some smooth legs; (legs,) the
-    number of each leg's last part."""
+    """Put straight motions, and stops between them, in place of some smooth legs -> legs, cuts, and (legs,) the number
+    of each old leg's last part."""
     parts = [
         [Leg(straight(a, b), leg.limits) for a, b in itertools.pairwise(leg.rows)] if i in which else [leg]
         for i, leg in enumerate(legs)
@@ -133,17 +130,16 @@ def within(robot: Any, points: np.ndarray) -> np.ndarray:
     return np.all((points >= lower) & (points <= upper), axis=(1, 2))
 
 
-def provable(legs: list[Leg], cuts: np.ndarray, checker: Any, reach: np.ndarray) -> np.ndarray:
+def _provable(legs, cuts, checker):
     """(legs - 1,) for each corner the largest of LESS times its cut with which it is free, or 0."""
-    asked = [(i, share * cuts[i]) for i in np.flatnonzero(cuts >= LEAST_CUT) for share in LESS]
-    asked = [(i, cut) for i, cut in asked if cut >= LEAST_CUT]
+    asked = [(i, share * cuts[i]) for i in range(len(cuts)) for share in LESS if share * cuts[i] >= LEAST_CUT]
     found = np.zeros(len(cuts))
     if not asked:
         return found
     turns = [turn(legs[i].curve, legs[i + 1].curve, cut) for i, cut in asked]
     starts, ends = (np.concatenate([getattr(each, side) for each in turns]) for side in ("starts", "ends"))
     hulls = bernstein(np.array([each.length for each in turns]), starts, ends)
-    off = aside(hulls) @ reach.T
+    off = aside(hulls) @ joint_reach(checker.robot).T
     counts = np.maximum(np.ceil(np.sqrt(off.max(axis=1, initial=0.0) / TUBE)), 1).astype(int)
     points = [at(each, np.linspace(0, each.length, n + 1))[:, 0] for each, n in zip(turns, counts, strict=True)]
     free = checker.thickened(TUBE).motions_valid(
@@ -156,9 +152,8 @@ def provable(legs: list[Leg], cuts: np.ndarray, checker: Any, reach: np.ndarray)
     return found
 
 
-def unproven(motion: Timed, checker: Any) -> np.ndarray:
-    """Numbers of the intervals on rounded corners and legs that are not straight, and that are not proven free and
-    within the joints' limits."""
+def _unproven(motion, checker):
+    """Numbers of the bent intervals that are not proven free and within the joints' limits."""
     bent = np.flatnonzero(motion.bent)
     if not len(bent):
         return bent
@@ -193,18 +188,18 @@ def _timed_once(legs, cuts, robot):
                 stops.add(len(stretches))
     with np.errstate(over="ignore", invalid="ignore"):
         along = phases(stretches, stops)
-        times, rows, off, inside = _sampled(joined(curves), along, robot)
+        times, rows, inside = _sampled(joined(curves), along, robot)
     owners = np.array(owners)
     owner = owners[along.at((times[:-1] + times[1:]) / 2)[3]]
     bent = (owner < 0) | np.array([not is_straight(leg.curve) for leg in legs])[owner]
-    return Timed(times, rows, off, inside, owner, bent, cuts, _leg_ends(along, owners, len(legs)))
+    return Timed(times, rows, inside, owner, bent, _leg_ends(along, owners, len(legs)))
 
 
 def _sampled(curve: Curve, along: Phases, robot):
     """Points at the ends of all phases, and between them where the motion leaves a chord too far, or may leave the
     joints' limits.
 
-    -> times, rows, aside, inside of Timed
+    -> times, rows, inside of Timed
     """
     if not along.time[-1] <= LONGEST_S:
         raise SettingsError(
@@ -236,7 +231,7 @@ def _sampled(curve: Curve, along: Phases, robot):
         if len(times) > MOST_POINTS:
             raise SettingsError(f"the motion takes more than {MOST_POINTS} points")
     rows[0, 1:] = rows[-1, 1:] = 0.0
-    return times, rows, off, inside
+    return times, rows, inside
 
 
 def _rows(curve, along, times):

@@ -8,7 +8,6 @@ import numpy as np
 from trajectory_msgs.msg import JointTrajectory
 
 from ...arm import RobotModel
-from ...arm.control.following import nearest_time
 from ...arm.control.spline import Spline
 from ...arm.control.stopping import stop_along
 from ...arm.motion.timing import room
@@ -65,7 +64,7 @@ class MotionUnderWay:
         if seen is None:
             return min(now - self.began, self.duration)
         high = float(np.clip(seen.at - self.began + AHEAD_S, self.phase, max(self.duration, self.phase)))
-        self.phase = nearest_time(self.curve, seen.q, self.phase, high)
+        self.phase = self.curve.nearest_time(seen.q, self.phase, high)
         return float(np.clip(self.phase + max(now - seen.at, 0.0), 0.0, self.duration))
 
     def stop(self, seen: Seen | None, now: float) -> JointTrajectory:

@@ -18,7 +18,7 @@ from gpu_planners_msgs.srv import PlanMotion
 
 from ...arm import CollisionChecker, RobotModel, load_urdf
 from ...arm.collision.scene_file import fixed_frames, load_scene
-from ...arm.control.following import first_contact, remaining_path
+from ...arm.control.spline import first_contact
 from ...arm.geometry.bricks import Bricks
 from ...errors import ObstacleError
 from ..common.request_error import RequestError
@@ -208,7 +208,7 @@ class PlanningScene:
         if self.require_robot().joint_names != motion.robot.joint_names:
             return "another robot was described"
         checker = self.checker_for(self.objects, motion.margin)
-        met = first_contact(checker, remaining_path(motion.curve, phase))
+        met = first_contact(checker, motion.curve.remaining_path(phase))
         motion.scene = motion.scene if met else state
         return met
 
