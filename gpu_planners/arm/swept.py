@@ -1,13 +1,14 @@
 """Boxes that hold all that a robot passes over on a path: what another robot keeps clear of.
 
 On a step of a straight segment in joint space each point of the robot leaves the chord between its ends by at most an
-eighth of its greatest acceleration, and that is bounded: with joints that turn by W and slide by P in the step, no
-point moves by more than S = W R + P, R away from any axis at most, nor accelerates by more than 2 W S.
+eighth of its greatest acceleration, and that is bounded: when the joints turn by W in all and no point moves by more
+than S (`collision.reach`), none accelerates by more than 2 W S.
 """
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .collision.reach import joint_reach
 from .geometry.shapes import ConvexShape, ShapeKind
 from .robot.model import RobotModel
 
@@ -36,7 +37,8 @@ def swept_boxes(robot: RobotModel, path: ArrayLike, slack: float = SLACK) -> tup
         low, high = _hold(corners(shape), at)
         grown = 0.0 if still else np.array(bounds)[:, None]
         sizes.append(high - low + 2 * grown)
-        poses.append(at[: len(low)] @ _moved((low + high) / 2))
+        poses.append(at[: len(low)].copy())
+        poses[-1][:, :3, 3] += (at[: len(low), :3, :3] @ ((low + high) / 2)[..., None])[..., 0]
     return np.concatenate(sizes), np.concatenate(poses)
 
 
@@ -57,33 +59,7 @@ def _hold(points, poses):
     return np.minimum(low, then.min(axis=1)), np.maximum(high, then.max(axis=1))
 
 
-def _moved(centres):
-    moves = np.broadcast_to(np.eye(4), (len(centres), 4, 4)).copy()
-    moves[:, :3, 3] = centres
-    return moves
-
-
 def _bend(robot, step):
     """Metres that a point may leave its chord by when the joints move by `step` (dof,) on a straight line."""
-    values = np.abs(step[robot.frames["joint"]] * robot.frames["multiplier"])
-    slides = robot.frames["prismatic"]
-    turned, slid = values[~slides].sum(), values[slides].sum()
-    return turned * (turned * _reach(robot) + slid) / 4
-
-
-def _reach(robot):
-    """Metres that no point of the robot is farther away from the axis of a joint that moves it."""
-    ends = np.maximum(np.abs(robot.lower), np.abs(robot.upper))
-    lengths = np.zeros(len(robot.frames) + 1)  # from the root to each frame at most; the last one is the root
-    for f, frame in enumerate(robot.frames):
-        own = np.linalg.norm(robot.T_parent_base[f][:3, 3]) + abs(frame["a"]) + abs(frame["d"])
-        if frame["prismatic"]:
-            own += abs(frame["multiplier"]) * ends[frame["joint"]] + abs(frame["offset"])
-        lengths[f] = lengths[frame["parent"]] + own
-    return max(
-        (
-            lengths[frame] + np.linalg.norm(shape.pose[:3, 3]) + np.linalg.norm(corners(shape), axis=1).max()
-            for shape, frame in zip(robot.shapes, robot.shape_frame, strict=True)
-        ),
-        default=0.0,
-    )
+    turned = np.abs(step[robot.frames["joint"]] * robot.frames["multiplier"])[~robot.frames["prismatic"]].sum()
+    return turned * (joint_reach(robot) @ np.abs(step)).max(initial=0.0) / 4
