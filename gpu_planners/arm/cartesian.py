@@ -1,13 +1,13 @@
 """Straight lines and circular arcs of the tool: the configurations that move a link along them while it turns evenly.
 
-Below, a line may be an arc. It is followed in steps from the start. The joints' rates that move the link along the line
-give a first guess, in which joints that the line leaves free move away from their limits; Newton's method then puts the
-link back onto the line. A step is halved until the link stays within the tolerances on the straight joint motion
-between two steps, and until the joints move about as their rates said: so the arm never jumps to another posture. Where
-that fails at the least step, the line ends, and the answer says how far it came and why.
+Below, a line may be an arc. `solve` follows it in steps. The joint rates that move the link along the line give a first
+guess; joints that the line leaves free move away from their limits in it. Newton's method then puts the link back onto
+the line. A step is halved until the link keeps the tolerances on the straight joint motion between two steps, and the
+joints move about as the rates said, so the arm never jumps to another posture. Where the least step fails, the line
+ends, and the answer says how far it came and why.
 
-The joint motions between the steps are proven free for a robot that is thicker by twice `motion.timing.TUBE`: a smooth
-curve through the steps, and whatever a controller makes of it, then stays free.
+The checker proves the joint motions between the steps free for a robot that is thicker by twice `motion.timing.TUBE`:
+then a smooth curve through the steps is free too, and so is what a controller makes of it.
 """
 
 import math
@@ -31,15 +31,14 @@ from .robot.tip import Tip
 
 TURN = 2 * math.pi
 FRACTION = Setting(0.0, "Part of a line", 0.0, 1.0)
-EXACT = 1e-10  # metres and rad: how well Newton's method puts the link onto the line
-NEWTON = 12  # its steps at most
+EXACT, NEWTON = 1e-10, 12  # Newton's method puts the link onto the line up to metres and rad, in steps at most
 BETWEEN = np.array([0.25, 0.5, 0.75])  # of a joint motion, where the link's distance from the line is looked at
-KEPT = 0.8  # of the tolerances that steps may use: what lies between the places looked at, and the smooth curve
+KEPT = 0.8  # share of the tolerances that steps may use; the rest is for what lies between the places looked at
 GROWTH = 1.5  # of a step after one that went well
 FREE_GAIN = 0.5  # rad or m by which free joints move away from their limits at most, for a metre or radian of the line
 STARTS = 16  # postures that are tried where only the pose of the start is given
-OUTSIDE = 1e-3  # rad or m beyond its limits, from which a start is taken to them
-NEAR_CONTACT = 8  # parts of the step that is not free, to say how far the line is free
+OUTSIDE = 1e-3  # rad or m that a start may be beyond its limits; it is taken to them
+NEAR_CONTACT = 8  # a step that is not free is followed again by steps so many times shorter, to say where it is free
 COLLINEAR = 1e-4  # rad between the directions to two points of a circle, below which it is none
 CENTER_OFF = 1e-2  # metres that a given centre may be from the nearest one that is as far from the start as the goal
 
@@ -140,14 +139,9 @@ def solve(
     robot, until = body_checker(checker).robot, time.monotonic() + settings.time_limit_s
     tip = Tip(robot, robot.tip_link if link is None else link)
     T_goal = as_poses(numbers("goal", goal, (4, 4), finite=False), tip.link)[0][0]
-    starts = _starts(start, robot, tip, checker, seed, settings)
-    best = Line(
-        End.UNREACHABLE,
-        np.zeros((0, robot.dof)),
-        np.zeros(0),
-        f"no posture that is free places '{tip.link}' at the start",
-    )
-    for given in starts:
+    text = f"no posture that is free places '{tip.link}' at the start"
+    best = Line(End.UNREACHABLE, np.zeros((0, robot.dof)), np.zeros(0), text)
+    for given in _starts(start, tip, checker, seed, settings):
         q = tip.bounded(given)
         k = int(np.argmax(np.abs(given - q)))
         if abs(given[k] - q[k]) > OUTSIDE:
@@ -184,19 +178,15 @@ def part_of_line(T_from: ArrayLike, T_to: ArrayLike, fraction: float) -> np.ndar
     return _way(first, last).poses(np.array([FRACTION.checked("fraction", fraction)]))[0]
 
 
-def _starts(start, robot, tip, checker, seed, settings):
-    """[(dof,)] where the line may begin."""
-    given = numbers("start", start, error=ConfigurationError).astype(float)
+def _starts(start, tip, checker, seed, settings):
+    """(K, dof) where the line may begin."""
+    given, dof = numbers("start", start, error=ConfigurationError).astype(float), tip.robot.dof
     if given.shape == (4, 4):
-        found = robot.inverse_kinematics(
-            given, checker, link=tip.link, solutions=STARTS, seed=seed, time_limit_s=settings.time_limit_s / 2
-        )
-        return list(found.q)
-    if given.shape != (robot.dof,):
-        raise ConfigurationError(
-            f"start is {shown(start)}; allowed: {robot.dof} finite numbers, or the link's pose (4, 4)"
-        )
-    return [given]
+        asked = {"solutions": STARTS, "seed": seed, "time_limit_s": settings.time_limit_s / 2}
+        return tip.robot.inverse_kinematics(given, checker, link=tip.link, **asked).q
+    if given.shape != (dof,):
+        raise ConfigurationError(f"start is {shown(start)}; allowed: {dof} finite numbers, or the link's pose (4, 4)")
+    return given[None]
 
 
 @dataclass(frozen=True)
@@ -259,12 +249,8 @@ class _RoundWay(_Way):
 
 
 def _way(T, T_goal) -> _Way:
-    shift = T_goal[:3, 3] - T[:3, 3]
-    return _Way(T, _turn(T, T_goal), float(np.linalg.norm(shift)), shift)
-
-
-def _turn(T, T_goal):
-    return Rotation.from_matrix(T_goal[:3, :3] @ T[:3, :3].T).as_rotvec()
+    shift, R = T_goal[:3, 3] - T[:3, 3], T_goal[:3, :3] @ T[:3, :3].T
+    return _Way(T, Rotation.from_matrix(R).as_rotvec(), float(np.linalg.norm(shift)), shift)
 
 
 def _round_way(T, T_goal, arc: Arc) -> _RoundWay:
@@ -297,7 +283,7 @@ def _round_way(T, T_goal, arc: Arc) -> _RoundWay:
     y = np.cross(normal / np.linalg.norm(normal), x)
     to_goal = shift - to_center
     angle = float(np.arctan2(to_goal @ y, to_goal @ x) % TURN)
-    return _RoundWay(T, _turn(T, T_goal), radius * angle, shift, T[:3, 3] + to_center, x, y, angle)
+    return _RoundWay(T, _way(T, T_goal).turn, radius * angle, shift, T[:3, 3] + to_center, x, y, angle)
 
 
 def _from(q, way, tip, checker, settings, until) -> Line:
@@ -332,10 +318,11 @@ def _follow(q, way, until_fraction, tip, settings, until, fraction=0.0):
     """Follow a line by its fractions from `fraction` on -> path (K, dof), fractions (K,), End, text."""
     size = max(way.length / settings.step, np.linalg.norm(way.turn) / settings.angle_step, 1.0)
     longest = 1.0 / math.ceil(size)
-    path, fractions, step = [q], [fraction], longest
+    path, fractions, step, ended = [q], [fraction], longest, (End.REACHED, "")
     while fractions[-1] < until_fraction - 1e-12:
         if time.monotonic() > until:
-            return np.array(path), np.array(fractions), End.TIMED_OUT, f"{settings.time_limit_s:g} s are over"
+            ended = End.TIMED_OUT, f"{settings.time_limit_s:g} s are over"
+            break
         left = until_fraction - fractions[-1]
         parts = max(math.ceil(left / step - 1e-9), 1)
         to = until_fraction if parts == 1 else fractions[-1] + left / parts
@@ -345,10 +332,11 @@ def _follow(q, way, until_fraction, tip, settings, until, fraction=0.0):
             fractions.append(to)
             step = min(step * GROWTH, longest)
         elif step < settings.least_step * longest:
-            return np.array(path), np.array(fractions), *_stopped(path[-1], to, stuck, way, tip)
+            ended = _stopped(path[-1], to, stuck, way, tip)
+            break
         else:
             step = min(step, left) / 2
-    return np.array(path), np.array(fractions), End.REACHED, ""
+    return np.array(path), np.array(fractions), *ended
 
 
 def _step(q, first, last, way, tip, settings):

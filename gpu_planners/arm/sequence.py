@@ -213,12 +213,11 @@ def _check_segments(segments, dof):
         raise SettingsError("segments is empty; allowed: at least one Free, Straight or Circular")
     for number, segment in enumerate(segments):
         if isinstance(segment, Free):
-            if not segment.goals.size and not segment.poses.size:
+            goals = segment.goals
+            if not goals.size and not segment.poses.size:
                 raise SettingsError(f"segment {number} has no goal; allowed: goals or poses")
-            if segment.goals.size and (segment.goals.ndim > 2 or segment.goals.shape[-1] != dof):
-                raise SettingsError(
-                    f"segment {number}: goals has shape {segment.goals.shape}; allowed: ({dof},) or (G, {dof})"
-                )
+            if goals.size and (goals.ndim > 2 or goals.shape[-1] != dof):
+                raise SettingsError(f"segment {number}: goals has shape {goals.shape}; allowed: ({dof},) or (G, {dof})")
         elif isinstance(segment, Straight):
             if (segment.pose is None) == (segment.translation is None):
                 raise SettingsError(f"segment {number}: allowed are either a pose or a translation")
@@ -227,7 +226,7 @@ def _check_segments(segments, dof):
 
 
 class _Part(NamedTuple):
-    """What was planned of a segment: path (K, dof), and what was wrong; misses: of a line, as in cartesian.Line"""
+    """What was planned of a segment, its fields as in SequenceResult. path: (K, dof); misses: as in cartesian.Line"""
 
     path: np.ndarray
     fraction: float
@@ -259,7 +258,7 @@ class _Joined(NamedTuple):
 
 @dataclass(frozen=True)
 class _Work:
-    """What plans segments until a time, of time.monotonic. limits: of the joints"""
+    """Plans segments until a time, of time.monotonic. limits: of the joints"""
 
     checker: Any
     tip: Tip
@@ -270,21 +269,20 @@ class _Work:
     until: float
 
     def planned(self, q: np.ndarray, segments: Sequence) -> tuple[_Joined, _Part, int]:
-        """-> what could be done from q, the part of the last segment that was tried, its number if it failed or -1."""
+        """-> what could be done from q; the part of the last segment tried; its number if it failed, else -1."""
         joined = _Joined([], [], [], [])
         for number, segment in enumerate(segments):
             part = self.part(q, segment, segments[number + 1 :])
             if part.text:
                 part = part._replace(text=f"segment {number}: {part.text}")
-                partial = self.settings.allow_partial and _is_line(segment)
+                partial = self.settings.allow_partial and not isinstance(segment, Free)
                 if not (partial and len(part.path) > (number == 0)):
                     return joined, part, number
             legs, inner = self.legs(part, self.limits.scaled(segment.velocity_scaling, segment.acceleration_scaling))
             if legs:
                 if joined.legs:
-                    joined.cuts.append(
-                        _blend_cut(joined.legs[-1], legs[0], segments[number - 1].blend_radius, self.tip)
-                    )
+                    radius = segments[number - 1].blend_radius
+                    joined.cuts.append(_blend_cut(joined.legs[-1], legs[0], radius, self.tip))
                 joined.cuts.extend(inner)
                 joined.legs.extend(legs)
                 q = legs[-1].curve.ends[-1, 0]
@@ -306,8 +304,7 @@ class _Work:
         return _Part(line.path, line.fraction, None, line.end, text, line.misses)
 
     def legs(self, part: _Part, limits: Limits) -> tuple[list[Leg], list[float]]:
-        """Legs of one part, and what the corners between them may take: straight ones between the corners of a free
-        motion, smooth curves along a line."""
+        """Legs of a part, straight for a free motion, smooth along a line; and what corners between them may take."""
         path = np.clip(part.path, *room(self.checker.robot))
         moving = path[np.r_[True, np.linalg.norm(np.diff(path, axis=0), axis=1) > 1e-9]]
         if len(moving) < 2:
@@ -330,26 +327,20 @@ class _Work:
             return within(self.checker.robot, hulls) & near(q.reshape(*s.shape, -1))
 
         legs = [Leg(through(rows), limits, rows) for rows in smooth_parts(moving, fits)]
-        # half of what they have room for is left to change the speed on
+        # the other half is left to change the speed on
         return legs, [_largest_cut(a, b, near, 0.5) for a, b in itertools.pairwise(legs)]
 
     def free(self, q, segment, following, left) -> _Part:
-        """The planner's path to the goals; to those from which the lines that follow can be done, if there are any."""
+        """The planner's path to the goals, or, where lines follow, to those goals from which they can be done."""
         goals = np.atleast_2d(segment.goals) if segment.goals.size else np.zeros((0, len(q)))
         if segment.poses.size:
-            found = self.checker.robot.inverse_kinematics(
-                segment.poses.reshape(-1, 4, 4),
-                self.checker,
-                link=self.tip.link,
-                seed_q=q,
-                solutions=SOLUTIONS,
-                seed=self.seed,
-                time_limit_s=left / 4,
-            )
+            poses, asked = segment.poses.reshape(-1, 4, 4), {"solutions": SOLUTIONS, "time_limit_s": left / 4}
+            find = self.checker.robot.inverse_kinematics
+            found = find(poses, self.checker, link=self.tip.link, seed_q=q, seed=self.seed, **asked)
             goals = np.concatenate([goals, *(each.q for each in found)])
             if not len(goals):
                 return self.no_goals(q, [each.colliding[0] for each in found if len(each.colliding)])
-        lines = list(itertools.takewhile(_is_line, following))
+        lines = list(itertools.takewhile(lambda each: not isinstance(each, Free), following))
         if lines and len(goals) > 1:
             goals = self.followed(goals, lines, time.monotonic() + left / 4)
         settings = _limited(self.settings.planning, self.until)
@@ -358,7 +349,7 @@ class _Work:
         return _Part(result.path, float(result.solved), result.status, None, text)
 
     def no_goals(self, q, refused) -> _Part:
-        """What is said where inverse kinematics finds nothing but configurations that collide, or not even these."""
+        """The failed part where inverse kinematics found no goal; refused: the configurations that collide, if any."""
         if not refused:
             text = f"no joint configuration inside the limits places '{self.tip.link}' there"
             return _Part(q[None], 0.0, None, End.UNREACHABLE, text)
@@ -400,12 +391,8 @@ def _limited(settings, until):
     return replace(settings, time_limit_s=min(left, settings.time_limit_s))
 
 
-def _is_line(segment: Segment) -> bool:
-    return isinstance(segment, Straight | Circular)
-
-
 def _blend_cut(before: Leg, after: Leg, radius: float, tip: Tip) -> float:
-    """What a corner between two segments may take of its legs for the tip to pass its end within `radius` metres."""
+    """What a corner between two segments may take of its legs, so that the tip passes it within `radius` metres."""
     if not radius > 0:
         return 0.0
     end = tip.pose(before.curve.ends[-1:, 0])[0, :3, 3]

@@ -1,9 +1,8 @@
 """Motions that keep an axis of a link upright: RRT-Connect on the configurations that do.
 
-Random configurations are pulled to where the axis points the right way by Newton's method. The trees grow in walks of
-short steps; after each step the axis is set right again, as in the constrained extension of Berenson, Srinivasa and
-Kuffner (Manipulation Planning on Constraint Manifolds, ICRA 2009). What a walk has made is checked at once: the tilt of
-its straight joint motions by a bound, and that they are free by the checker's proof.
+The trees grow in walks of short steps. After each step Newton's method sets the axis right again, as in the constrained
+extension of Berenson, Srinivasa and Kuffner (Manipulation Planning on Constraint Manifolds, ICRA 2009). All steps of a
+walk are checked at once: a bound on the tilt of straight joint motions, and the checker's proof that they are free.
 
 The bound: a link turns by at most the sum of what its joints turn it. So between two places of a motion it tilts more
 than at the nearer of the two by at most half of that sum for the way between them.

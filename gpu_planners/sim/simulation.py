@@ -16,7 +16,6 @@ from ..arguments import checked, numbers
 from ..arm import CollisionWorld, RobotModel
 from ..arm.control.spline import Spline, State
 from ..arm.geometry.shapes import ConvexShape, ShapeKind
-from ..arm.robot.modified_dh import row_transform
 from ..errors import SettingsError, shown
 from ..settings import Setting
 
@@ -43,8 +42,8 @@ def make_model(robot: RobotModel, world: CollisionWorld, timestep_s: float = 0.0
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     bodies = [spec.worldbody]
     for f, frame in enumerate(robot.frames):
-        T_parent_body = robot.T_parent_base[f] @ row_transform(frame["a"], frame["alpha"], frame["d"], frame["theta"])
-        body = bodies[frame["parent"] + 1].add_body(name=f"frame/{robot.frame_names[f]}", **_placed(T_parent_body))
+        placed = _placed(mujoco, robot.T_parent_frame[f])
+        body = bodies[frame["parent"] + 1].add_body(name=f"frame/{robot.frame_names[f]}", **placed)
         body.gravcomp = 1.0
         kind = mujoco.mjtJoint.mjJNT_SLIDE if frame["prismatic"] else mujoco.mjtJoint.mjJNT_HINGE
         body.add_joint(name=robot.frame_names[f], type=kind, axis=[0, 0, 1], armature=LIGHT_INERTIA)
@@ -60,29 +59,30 @@ def make_model(robot: RobotModel, world: CollisionWorld, timestep_s: float = 0.0
     return spec.compile()
 
 
-def _placed(T: np.ndarray) -> dict[str, Any]:
+def _placed(mujoco: Any, T: np.ndarray) -> dict[str, Any]:
     """pos and quat of a pose (4, 4)."""
-    mujoco = mujoco_module()
     quat = np.zeros(4)
     mujoco.mju_mat2Quat(quat, np.ascontiguousarray(T[:3, :3]).ravel())
     return {"pos": T[:3, 3], "quat": quat}
 
 
 def _add_shape(mujoco: Any, spec: Any, body: Any, shape: ConvexShape, name: str, bit: int, meets: int) -> None:
-    given = {"name": name, "contype": bit, "conaffinity": meets, "density": 1000.0, **_placed(shape.pose)}
     x, y, z = (float(half) for half in shape.half_extents)
-    if shape.kind == ShapeKind.BOX:
-        body.add_geom(type=mujoco.mjtGeom.mjGEOM_BOX, size=[x, y, z], **given)
-    elif shape.kind == ShapeKind.CYLINDER:
-        body.add_geom(type=mujoco.mjtGeom.mjGEOM_CYLINDER, size=[x, z, 0], **given)
-    elif shape.kind == ShapeKind.SPHERE:
-        body.add_geom(type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[x, 0, 0], **given)
-    elif shape.kind == ShapeKind.POLYTOPE:
+    geom, given = mujoco.mjtGeom, dict[str, Any](contype=bit, conaffinity=meets, density=1000.0)
+    sizes = {
+        ShapeKind.BOX: (geom.mjGEOM_BOX, [x, y, z]),
+        ShapeKind.CYLINDER: (geom.mjGEOM_CYLINDER, [x, z, 0]),
+        ShapeKind.SPHERE: (geom.mjGEOM_SPHERE, [x, 0, 0]),
+    }
+    if shape.kind == ShapeKind.POLYTOPE:
         mesh = spec.add_mesh(name=name, inertia=mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL)
         mesh.uservert = np.asarray(shape.vertices, dtype=float).ravel()
-        body.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname=name, **given)
+        given |= {"type": geom.mjGEOM_MESH, "meshname": name}
+    elif shape.kind in sizes:
+        given["type"], given["size"] = sizes[shape.kind]
     else:
         raise SettingsError(f"'{shape.name}': MuJoCo has no shape for the kind {shape.kind.name}")
+    body.add_geom(name=name, **given, **_placed(mujoco, shape.pose))
 
 
 STIFFNESS = 100.0  # rad/s: natural frequency of each joint's error, critically damped
