@@ -1,8 +1,7 @@
 """Shapes that a link of the robot carries: a tool, a grasped part.
 
-They become shapes of the robot like any other: appended to its own, in the order in which they were attached, with
-self-collision pairs appended to its own. So whoever takes a RobotModel takes one that carries things, and letting them
-go leaves the arrays as they were.
+`attach` appends them, and their self-collision pairs, to the robot's own, in the order of attaching. So whoever takes a
+RobotModel takes one that carries things, and `detach` leaves the arrays as they were before.
 """
 
 from collections.abc import Iterable, Sequence
@@ -50,10 +49,9 @@ def attach(
     T_link_object: (4, 4) pose of the object's frame in the link's, metres
     touch_links: links that it may touch besides `link`
 
-    It is checked against obstacles as the link is: a link that no planning joint moves is not, nor are two that
-    do not move against each other. Of the robot it is checked against every shape that moves against it, except
-    those of `link` and touch_links; two attached objects are checked against each other unless they hang on the
-    same link, or on two that do not move against each other.
+    The object is checked against obstacles if planning joints move the link, and against every shape of the robot that
+    moves against it, except those of `link` and touch_links. Two attached objects are checked against each other
+    unless they hang on the same link, or on two that do not move against each other.
     Raises ObstacleError for a malformed name, shape or pose, RobotDescriptionError for an unknown link.
     """
     shapes = _checked(robot, name, shapes, link, touch_links)

@@ -1,9 +1,9 @@
 """Inverse kinematics: the configurations that put a link at a pose, for many poses and from many starts at once.
 
-Searches (`tip_search`) run in rounds. A round runs some for each pose that has too few solutions yet, as many as all
-rounds before it together; a checker then judges all that reached their pose in one call. A pose is also given up when a
-long round brings nothing new: an arm of six joints has few solutions. What is found for a pose depends on neither the
-other poses nor the number of threads.
+Searches (`tip_search`) run in rounds. A round runs as many for each pose with too few solutions as all rounds before it
+together; a checker then judges all that reached their pose in one call. A pose is also given up when a long round
+brings nothing new: an arm of six joints has few solutions. What is found for a pose depends on neither the other poses
+nor the number of threads.
 """
 
 import functools
@@ -31,8 +31,8 @@ from .tip_search import Ends, Searches, Tolerances
 RIGID, EXACT = 1e-4, 1e-12  # by how much an entry of R R^T may differ from the identity; by rounding alone
 GREATEST_VALUE = 1e10  # of seed_q, rad or m
 KNOWN = 4  # times as many distinct configurations as are wanted, up to which new ones are counted
-ENOUGH = 64  # searches of a round: if it brings nothing new, there is nothing more
-ANSWERS_SHARE, ANSWER_NS = 0.5, 20_000  # of the time limit, kept for what is found; of a pose, at most
+ENOUGH = 64  # searches of a round that gives a pose up if it brings nothing new
+ANSWERS_SHARE, ANSWER_NS = 0.5, 20_000  # share of the time limit kept for making answers; ns for a pose at most
 AT_ONCE, AT_ONCE_ON_CUDA = 1 << 14, 1 << 18  # searches between two looks at the clock
 _chains: weakref.WeakKeyDictionary[Any, dict[int, PackedChain]] = weakref.WeakKeyDictionary()
 _AT_LEAST = ("a number from 1e-09 on", lambda value: value == value)  # infinity too
@@ -40,11 +40,11 @@ _AT_LEAST = ("a number from 1e-09 on", lambda value: value == value)  # infinity
 
 @dataclass(frozen=True)
 class IkSettings(Described):
-    """What is looked for at each pose.
+    """What to look for at each pose.
 
     The search for a pose ends as soon as it has its solutions, or finds no new ones. Whatever is within both tolerances
-    is a solution, however large they are. Of whole turns, which make no difference, a solution takes those that lead
-    nearest to seed_q. The time limit is without compiling: the answer is what was found by then.
+    is a solution, however large they are. A joint that whole turns bring back to its place takes those that lead
+    nearest to seed_q. The time limit does not count compiling; the answer is what was found by then.
     """
 
     solutions: int = setting(8, "Distinct solutions that are wanted", 1, 1_000_000)

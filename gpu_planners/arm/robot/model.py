@@ -56,7 +56,7 @@ class RobotModel:
     other_joints: {name: (lower, upper)} of joints that move, are not planned and mimic none (a gripper's), rad or m
     mimic_joints: names of the joints that mimic another one
     attachments: {name: Attachment} of what links carry (see `attach`); their shapes are the last of `shapes`, in order
-    tree: the description (`urdf.loader`), by which `with_other_joints` places the links; None: it cannot
+    tree: what `with_other_joints` places the links by, made by `urdf.loader`; None: such joints cannot be moved
     """
 
     name: str
@@ -108,7 +108,7 @@ class RobotModel:
     def periodic(self) -> np.ndarray:
         """(dof,) bool: has every link the same pose at q and at q + 2 pi of the joint, whether it is limited or not?
 
-        It has where each frame that follows the joint turns by a whole multiple of it.
+        That is so where each frame that follows the joint turns by a whole multiple of it.
         """
         return periodic_joints(self.frames, self.dof)
 
@@ -128,8 +128,8 @@ class RobotModel:
 
     @checked(RobotDescriptionError)
     def with_other_joints(self, fixed: Mapping[str, float]) -> "RobotModel":
-        """The robot with joints that are not planned elsewhere, as load_urdf(fixed=fixed) has it, with all that links
-        carry. Takes a few milliseconds: what stays where it was is the same.
+        """The robot with other values of joints that are not planned, as load_urdf(fixed=fixed) has it, and with all
+        that links carry. Takes a few milliseconds: a shape that stays in place stays the same object.
 
         fixed: {joint: value} of some of `other_joints`, rad or m; others are at 0, or at the limit nearest to 0
         Raises RobotDescriptionError that names the joint.
