@@ -21,12 +21,12 @@ from . import cartesian
 from .cartesian import Arc, End, Line
 from .motion.curve import at, bernstein, smooth_parts, straight, through, turn
 from .motion.pacing import Limits
-from .motion.timing import LEAST_CUT, LESS, Leg, body_checker, room, room_for, timed, within
+from .motion.timing import LEAST_CUT, LESS, Leg, body_checker, room, room_for, within
 from .planners.result import Status
 from .planners.settings import LEAST_TIME_S, PlannerSettings
 from .robot import inverse_kinematics
 from .robot.tip import Tip
-from .trajectory import DEVIATION, Trajectory, as_trajectory, corners_of, cuts_of, joint_limits, standing
+from .trajectory import DEVIATION, Trajectory, corners_of, cuts_of, joint_limits, standing, timed_trajectory
 
 SOLUTIONS = 16  # postures that are looked for at each pose of a free motion
 GOALS = 4  # of a free motion before lines: as many from which the lines can be done are enough
@@ -251,9 +251,8 @@ class _Joined(NamedTuple):
         if not self.legs:
             still = np.clip(path[:1], *room(checker.robot))
             return standing(still), path[:1], np.zeros(len(self.paths))
-        motion = timed(self.legs, np.array(self.cuts), checker)
-        trajectory = as_trajectory(motion, self.legs[0].curve.starts[0, 0], self.legs[-1].curve.ends[-1, 0])
-        return trajectory, path, np.r_[0.0, motion.ends_s][self.counts]
+        trajectory, ends_s = timed_trajectory(self.legs, self.cuts, checker)
+        return trajectory, path, np.r_[0.0, ends_s][self.counts]
 
 
 @dataclass(frozen=True)

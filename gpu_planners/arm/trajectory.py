@@ -27,7 +27,7 @@ from ..settings import Setting
 from .motion import curve
 from .motion.curve import Curve, straight
 from .motion.pacing import Limits
-from .motion.timing import Leg, Timed, body_checker, room, timed
+from .motion.timing import Leg, body_checker, room, timed
 
 DEVIATION = Setting(0.1, "How far the motion may leave its corners", 0.0, 1e6, unit="rad or m")
 JERK_TIME_S = 0.1  # default jerk limit: full acceleration is reached in this time
@@ -103,7 +103,7 @@ def time_parameterize(
         if not np.isfinite(np.linalg.norm(np.diff(corners, axis=0), axis=1)).all():
             raise SettingsError("the path and its velocity, acceleration and jerk limits lie too far apart for float64")
     legs = [Leg(straight(a, b), limits) for a, b in itertools.pairwise(corners)]
-    return as_trajectory(timed(legs, cuts_of(legs, deviation), checker), corners[0], corners[-1])
+    return timed_trajectory(legs, cuts_of(legs, deviation), checker)[0]
 
 
 def standing(q: np.ndarray) -> Trajectory:
@@ -126,11 +126,12 @@ def cuts_of(legs: list[Leg], deviation: float) -> np.ndarray:
     return deviation * AWAY / np.maximum(turned, 1e-12)
 
 
-def as_trajectory(motion: Timed, start: np.ndarray, goal: np.ndarray) -> Trajectory:
-    """The Trajectory from exactly start to exactly goal (dof,)."""
+def timed_trajectory(legs: list[Leg], cuts: ArrayLike, checker: Any) -> tuple[Trajectory, np.ndarray]:
+    """`motion.timing.timed` as a Trajectory from exactly where the legs begin; and (legs,) seconds when they end."""
+    motion = timed(legs, np.asarray(cuts), checker)
     positions, velocities, accelerations = (motion.rows[:, k].copy() for k in range(3))
-    positions[0], positions[-1] = start, goal
-    return Trajectory(motion.times, positions, velocities, accelerations)
+    positions[0], positions[-1] = legs[0].curve.starts[0, 0], legs[-1].curve.ends[-1, 0]
+    return Trajectory(motion.times, positions, velocities, accelerations), motion.ends_s
 
 
 def corners_of(path: np.ndarray) -> np.ndarray:

@@ -84,26 +84,19 @@ class ArmScene:
 
     def draw_path(self, path: np.ndarray) -> None:
         """Lines of the tool and of each moving joint along a path (K, dof); none for an empty one."""
-        for name in ("path", "trails"):
-            if (line := self._lines.pop(name, None)) is not None:
-                line.remove()
-        if len(path) < 2:
-            return
-        q = along_path(path, LINE_POINTS)
-        tool = self.robot.link_poses(q)[self.tip][:, :3, 3]
-        joints = self.robot.frame_poses(q)[:, :, :3, 3]
-        moving = [joints[:, f] for f in range(joints.shape[1]) if np.ptp(joints[:, f], axis=0).max() > 1e-3]
-        self._line("path", [tool], TIP_PATH, 4.0)
-        if moving:
-            self._line("trails", moving, TRAIL, 1.5)
+        tool, moving = [], []
+        if len(path) > 1:
+            q = along_path(path, LINE_POINTS)
+            tool = [self.robot.link_poses(q)[self.tip][:, :3, 3]]
+            joints = self.robot.frame_poses(q)[:, :, :3, 3].swapaxes(0, 1)
+            moving = [points for points in joints if np.ptp(points, axis=0).max() > 1e-3]
+        self._line("path", tool, TIP_PATH, 4.0)
+        self._line("trails", moving, TRAIL, 1.5)
 
     def draw_graph(self, nodes: np.ndarray, edges: np.ndarray) -> None:
         """A roadmap or tree as straight lines between places of the tool. nodes: (n, dof), edges: (m, 2); none: gone"""
-        if (line := self._lines.pop("roadmap", None)) is not None:
-            line.remove()
-        if len(edges):
-            tool = self.robot.link_poses(nodes)[self.tip][:, :3, 3]
-            self._line("roadmap", list(tool[edges]), ROADMAP, 1.0)
+        lines = self.robot.link_poses(nodes)[self.tip][:, :3, 3][edges] if len(edges) else []
+        self._line("roadmap", lines, ROADMAP, 1.0)
 
     def show_part(self, name: str, wanted: bool) -> None:
         """Show or hide "robot", "goal", "obstacles", "path", "trails", "roadmap"."""
@@ -126,7 +119,11 @@ class ArmScene:
         return camera.distance
 
     def _line(self, name, lines, colour, pixels):
-        """lines: [(K, 3) points]"""
+        """Draw lines [(K, 3) points] in place of those that have the name; none: take these away."""
+        if (line := self._lines.pop(name, None)) is not None:
+            line.remove()
+        if not len(lines):
+            return
         segments = np.concatenate([np.stack([points[:-1], points[1:]], axis=1) for points in lines])
         self._lines[name] = self.server.scene.add_line_segments(
             f"/{name}",
