@@ -28,9 +28,9 @@ from .robot import inverse_kinematics
 from .robot.tip import Tip
 from .trajectory import DEVIATION, Trajectory, corners_of, cuts_of, joint_limits, standing, timed_trajectory
 
-SOLUTIONS = 16  # postures that are looked for at each pose of a free motion
-GOALS = 4  # of a free motion before lines: as many from which the lines can be done are enough
-PLACES = np.linspace(0.0, 1.0, 9)  # of a rounded corner or a piece of a curve, where the tip is looked at
+SOLUTIONS = 16  # wanted postures for each pose of a free motion
+GOALS = 4  # enough goals of a free motion from which the lines after it can be done
+PLACES = np.linspace(0.0, 1.0, 9)  # fractions of a rounded corner or a piece of a curve, where the tip is looked at
 SCALING = Setting(1.0, "Fraction of the joints' limits", 1e-3, 1.0)
 TIME_LIMIT = Setting(10.0, "Longest time for all segments", 0.0, math.inf, unit="seconds")
 ALONG_TOOL = Setting(False, "The translation is in the link's own axes")
@@ -41,8 +41,8 @@ BLEND = Setting(0.0, "How far the tip may leave the end of a segment", 0.0, 10.0
 class Segment:
     """What all parts of a motion have.
 
-    blend_radius: most metres that the tip leaves the part's end aside when it goes on to the next without a stop; 0:
-        it stops there, and so it does where no rounded corner is free
+    blend_radius: metres within which the tip passes the part's end without a stop; 0: it stops there, as it does where
+        no rounded corner is free
     velocity_scaling, acceleration_scaling: fractions of the joints' limits
     """
 
@@ -406,7 +406,7 @@ def _blend_cut(before: Leg, after: Leg, radius: float, tip: Tip) -> float:
 def _largest_cut(before: Leg, after: Leg, near: Callable[[np.ndarray], np.ndarray], share: float = 1.0) -> float:
     """What a corner may take of its legs, up to a share of what they have room for.
 
-    near: configurations (N, PLACES, dof) on N roundings -> (N,) bool, is it allowed?
+    near: configurations (N, PLACES, dof) on N rounded corners -> (N,) bool, are they allowed?
     """
     most = share * room_for([before, after], np.array([np.inf]))[0]
     cuts = [most * less for less in LESS if most * less >= LEAST_CUT]

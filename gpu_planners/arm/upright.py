@@ -26,7 +26,7 @@ from .robot.tip import Tip
 TOLERANCE = Setting(0.1, "Greatest tilt", 1e-3, 3.1, unit="rad")
 LEFT = 0.5  # of the tolerance: configurations that tilt more are set right
 SHARE = 0.25  # of the tolerance that a motion may tilt more than at the places looked at
-NEWTON = 10  # its steps at most
+NEWTON = 10  # steps at most
 DAMPING = 1e-6  # of its normal equations, rad^2
 MOST_PLACES = 256  # of one short motion, at which its tilt is looked at
 STEPS = 40  # of a walk at most
