@@ -2,7 +2,8 @@
 
 A thread of its own filters a message and makes voxels of it; the worker only puts the result into the scene. Of the
 messages of one topic in one frame that wait, the latest counts, so several cameras may publish on one topic. A map in a
-frame that is not known yet is kept, since it is sent but once, and taken when the frame is known.
+frame that is not known yet is kept, since it is sent but once, and taken when the frame is known. The functions behind
+the class make arrays of the messages.
 """
 
 import threading

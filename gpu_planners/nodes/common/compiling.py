@@ -37,24 +37,24 @@ class Background:
     thread of its own."""
 
     def __init__(self, done: Callable[[str, bool], None]) -> None:
-        self._done = done
-        self._processes: dict[str, Any] = {}
+        self._done, self._stopped = done, False
+        self._under_way: set[str] = set()
+        self._process: Any = None  # the latest
         self._lock, self._one = threading.Lock(), threading.Lock()
-        self._stopped = False
 
     def start(self, what: str, compile_it: Callable[..., Any], *arguments: Any) -> None:
         """Begin, unless that is under way. compile_it, arguments: as pickle takes them"""
         with self._lock:
-            if what in self._processes or self._stopped:
+            if what in self._under_way or self._stopped:
                 return
-            self._processes[what] = None
+            self._under_way.add(what)
         threading.Thread(target=self._follow, args=(what, compile_it, arguments), daemon=True).start()
 
     def stop(self) -> None:
         with self._lock:
             self._stopped = True
-            for process in filter(None, self._processes.values()):
-                process.terminate()
+            if self._process is not None:
+                self._process.terminate()
 
     def _follow(self, what, compile_it, arguments):
         process = multiprocessing.get_context("spawn").Process(
@@ -69,11 +69,11 @@ class Background:
                     if self._stopped:
                         return
                     process.start()
-                    self._processes[what] = process
+                    self._process = process
                 process.join()
         finally:  # also where it could not start, for somebody waits
             with self._lock:
-                del self._processes[what]
+                self._under_way.remove(what)
                 stopped = self._stopped
             if not stopped:
                 self._done(what, process.exitcode == 0)
