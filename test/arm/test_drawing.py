@@ -76,7 +76,7 @@ def test_draws_a_panda(tmp_path):
     rig, problem = problem_of("panda", "table")
     robot, world = rig.model, add_obstacles(CollisionWorld(), problem.obstacles)
     path = np.array([problem.start, problem.goals[0]])
-    file = draw_path(robot, world, path, tmp_path / "new folder" / "path.png", size=(300, 200), configurations=3)
+    file = draw_path(robot, world, path, tmp_path / "new folder" / "path.png", size=(300, 200))
     picture = np.asarray(Image.open(file))
     assert picture.shape[:2] == (200, 300) and picture[..., :3].std() > 10
     draw_path(robot, CollisionWorld(), path[0], tmp_path / "alone.png", size=(150, 100))

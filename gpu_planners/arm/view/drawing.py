@@ -23,6 +23,7 @@ from .rasterizer import Camera, Layer, render, visible_share
 START, HALFWAY, GOAL = np.array([0.10, 0.46, 0.66]), np.array([0.56, 0.33, 0.62]), np.array([0.91, 0.42, 0.17])
 OBSTACLE, BASE = np.array([0.62, 0.66, 0.71]), np.array([0.35, 0.38, 0.43])
 OBSTACLE_OPACITY = 0.5
+POSES = 6  # of the arm along the path
 ELEVATION = 0.45  # of the camera, rad
 TUBE = 0.0028  # radius of the drawn path, by the distance of the camera
 BALL = outward_triangles(unit_vectors(200))  # of radius 1
@@ -33,15 +34,11 @@ def draw_path(
     world: CollisionWorld,
     path: ArrayLike,
     file: str | os.PathLike,
-    title: str | None = None,
-    configurations: int = 6,
     size: tuple[int, int] = (1500, 1000),
 ) -> Path:
     """Write a picture of a path among obstacles, in the format of the file's name (png, jpg, pdf).
 
     path: (K, dof) rad or m; one row draws the robot alone
-    title: default: the robot's name
-    configurations: how many poses of the arm are drawn, start and goal included
     size: width and height, pixels
 
     Returns the path of the file. Raises SettingsError for a malformed path, and where matplotlib is missing.
@@ -55,7 +52,7 @@ def draw_path(
         raise SettingsError(f"path must be finite with shape (K, {robot.dof}), got {path.shape}")
     file = Path(file)
 
-    poses = along_path(path, max(2, configurations) if len(path) > 1 else 1)
+    poses = along_path(path, POSES if len(path) > 1 else 1)
     arms = [
         _layer(_robot_triangles(robot, q, moving=True), colour, 1.0 if k in (0, len(poses) - 1) else 0.32)
         for k, (q, colour) in enumerate(zip(poses, _gradient(np.linspace(0, 1, len(poses)))))
@@ -73,21 +70,19 @@ def draw_path(
     axes = figure.add_axes((0, 0, 1, 1))
     axes.imshow(picture, interpolation="nearest", aspect="auto")
     axes.set_axis_off()
-    _write_texts(figure, robot, world, path, title)
+    _write_texts(figure, robot, world, path)
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=100)
     return file
 
 
-def good_camera(
-    robot: RobotModel, world: CollisionWorld, path: ArrayLike, size: tuple[int, int] = (1500, 1000)
-) -> Camera:
+def good_camera(robot: RobotModel, world: CollisionWorld, path: ArrayLike, size: tuple[int, int]) -> Camera:
     """A camera that holds the robot along a path (K, dof) and what stands near it, from where the obstacles hide least.
 
     size: width and height of the picture, pixels
     """
     path = robot.as_configurations(path)
-    poses = along_path(path, 6) if len(path) > 1 else path
+    poses = along_path(path, POSES) if len(path) > 1 else path
     arms = [_layer(_robot_triangles(robot, q, moving=True), START) for q in poses]
     around = [_robot_triangles(robot, path[0], moving=False), *map(shape_triangles, world.shapes)]
     return _camera(arms, [_layer(triangles, OBSTACLE) for triangles in around if len(triangles)], size)
@@ -182,13 +177,13 @@ def _framed(camera, points, size, margin=0.085):
     return camera
 
 
-def _write_texts(figure, robot, world, path, title):
+def _write_texts(figure, robot, world, path):
     from matplotlib.lines import Line2D
 
     count = len(world.names)
     length = np.linalg.norm(np.diff(path, axis=0), axis=1).sum()
     facts = f"{count} obstacle{'s' * (count != 1)}, {len(path)} waypoints, path length {length:.2f}"
-    figure.text(0.025, 0.955, title or robot.name, fontsize=19, weight="bold", color="#20242b", va="center")
+    figure.text(0.025, 0.955, robot.name, fontsize=19, weight="bold", color="#20242b", va="center")
     figure.text(0.025, 0.918, facts, fontsize=12.5, color="#555d68", va="center")
     ends = [("start", START), ("goal", GOAL)] if len(path) > 1 else [("robot", START)]
     square = {"marker": "s", "linestyle": "", "markersize": 11}
