@@ -127,17 +127,12 @@ def rank_options(a, agents, options, values, lanes, rules, step_cost, ranked):
 @lean_njit
 def _insert(option_of, cost_of, count, option, cost, track):
     """Put an option where it belongs; of each track only the cheapest stays. -> how many options there are"""
-    at = -1
-    for i in range(count):
-        if track[option_of[i]] == track[option]:
-            if cost_of[i] <= cost:
-                return count
-            at = i
-            break
-    if at < 0:
-        at, count = count, count + 1
-    sort_in(at, option, cost, option_of, cost_of)
-    return count
+    at = 0
+    while at < count and track[option_of[at]] != track[option]:
+        at += 1
+    if at == count or cost_of[at] > cost:
+        sort_in(at, option, cost, option_of, cost_of)
+    return max(count, at + 1)
 
 
 @lean_njit

@@ -18,8 +18,7 @@ from .retime import timed
 from .ways import ground_of
 
 MOST = 8  # agents that plan together; of smaller fleets all do
-PATIENCE = 32  # steps without coming nearer to its goal, or off a goal that it had reached, after which an agent of a
-# fleet up to that size plans with others
+PATIENCE = 32  # steps without coming nearer, or off a goal that was reached, after which an agent plans with others
 CROWD_PATIENCE = 768  # the same in larger fleets, where earlier joint plans cost errands
 EFFORT = 20_000  # moves of agents tried in a step
 MOST_EFFORT = 1_000_000  # and for one plan of more than two agents

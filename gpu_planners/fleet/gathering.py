@@ -107,12 +107,9 @@ def assigned(tiles, places, ends, deadline):
     instance = Instance(tiles, places, places)
     some = np.flatnonzero(instance.start >= 0)
     instance.goal[:] = -1
-    row, col = ends.astype(np.int64).T
     instance.bound = np.zeros(len(places), np.int64)
-    ground = instance.ground
-    given, instance.bound[some] = _assign(
-        instance.start[some], instance.number[row, col], ground.near, ground.part, deadline
-    )
+    targets = instance.number[tuple(ends.astype(np.int64).T)]
+    given, instance.bound[some] = _assign(instance.start[some], targets, instance.ground, deadline)
     instance.goal[some] = given
     instance.status[some[given < 0]] = FleetStatus.NO_PATH
     return instance
@@ -141,14 +138,14 @@ def exchanged(instance, memory_limit_bytes, deadline):
 
 
 @njit
-def _assign(start, targets, near, part, deadline):
+def _assign(start, targets, ground, deadline):
     """Give every agent the nearest tile that is left; after the deadline, any that it can reach.
 
-    start: (N,) int32 tiles; targets: (M,) int32 tiles; near, part: of Ground
+    start: (N,) int32 tiles; targets: (M,) int32 tiles
     -> (N,) int32 tiles, -1 where none is left that the agent can reach; (N,) int32 steps to the nearest of all targets,
     0 after the deadline
     """
-    count = len(near) - 1
+    near, part, count = ground.near, ground.part, len(ground.near) - 1
     free, is_target = np.zeros(count, np.uint8), np.zeros(count, np.uint8)
     for target in targets:
         free[target] = is_target[target] = 1

@@ -22,7 +22,6 @@ MOST_COST = MOST_DIFFERENCE - 4 * TURN  # four quarter turns and a move undo a m
 CROWDED = 3  # moves along a lane that a move costs more to a tile where somebody always waits
 SHORTEST_LANE = 4  # tiles
 ROUNDING = 1e-6  # of sums of parts of the time
-FILE_KEYS = "moves", "unit", "turn"
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +120,7 @@ class Guidance:
         name = file_path(path, "guidance", GridMapError)
         try:
             with np.load(name, allow_pickle=False) as file:
-                moves, unit, turn = (file[key] for key in FILE_KEYS)
-                return cls(moves, int(unit), int(turn))
+                return cls(file["moves"], int(file["unit"]), int(file["turn"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise GridMapError(f"{shown(str(name))} is no file of guidance: {shortened(error)}") from None
 

@@ -163,12 +163,9 @@ def _enter(level, agent, mover, step):
         for direction in range(4):
             if near[before, direction] == at:
                 turn = direction
-    k = 0
-    while best < 0 and k < 4:
-        direction = (turn + k) & 3
-        if (nearer >> direction) & 1:
-            best = direction
-        k += 1
+    for k in range(4):
+        if best < 0 and (nearer >> ((turn + k) & 3)) & 1:
+            best = (turn + k) & 3
     partner = _partner(agent, at, best, mover, step) if task.swaps else NOBODY
     mover.partner[level] = partner
     option, many = mover.option[level], 0
@@ -204,15 +201,13 @@ def _look(level, mover, step):
         if then[there] != NOBODY:
             continue
         other = now[there]
-        if other == NOBODY or other == a:
+        free = other == NOBODY or other == a
+        pushes = not free and step.then[other] == UNDECIDED
+        if not (free or pushes) and step.then[other] != at:  # it moves on
+            free = mover.task.rings or not _leads_to(there, at, mover, step)
+        if free or pushes:
             then[there], step.then[a] = a, there
-            return DONE
-        if step.then[other] == UNDECIDED:
-            then[there], step.then[a] = a, there
-            return other
-        if step.then[other] != at and (mover.task.rings or not _leads_to(there, at, mover, step)):
-            then[there], step.then[a] = a, there
-            return DONE
+            return other if pushes else DONE
     return FAILED
 
 

@@ -18,7 +18,7 @@ PATIENCE = 64  # steps without coming nearer to its goal, after which an agent m
 RESTLESS = 4  # steps without coming nearer, after which an agent that waits turns now and then
 LOST, WANDERING = 8, 8  # steps without coming nearer, after which an agent may go elsewhere, and for how long
 WANDERERS = 0.5  # the part of these agents that does so at a time, by lot
-WISH = 10  # a move in the direction that it goes elsewhere in is worth so many moves along its way
+WISH = 10  # a move of its detour is worth so many moves along its way
 LOTS = 200  # one agent of so many goes first at a time
 FARTHER = 4  # moves: an agent whose way has become so much longer, by a changed map or its own move, begins anew
 UNKNOWN = 2**31 - 1
@@ -65,7 +65,7 @@ def idle(agents: Agents, part: np.ndarray) -> np.ndarray:
 
 
 def restless(progress: Progress, step: int) -> np.ndarray:
-    """(N,) bool, who turns if it would wait, some at a time: agents that face each other find other ways so."""
+    """(N,) bool, who turns instead of waiting, some at a time, so that agents that face each other find other ways"""
     stalled = progress.stalled
     return (stalled >= RESTLESS) & ((step + np.arange(len(stalled))) % RESTLESS == 0)
 

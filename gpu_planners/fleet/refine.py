@@ -107,11 +107,6 @@ def _take(agent, state, traffic, states):
         state = states.up[state]
 
 
-@lean_njit
-def _can_gain(agent, traffic):
-    return traffic.goal[agent] >= 0 and traffic.cost[agent] > traffic.least[agent]
-
-
 class Group(NamedTuple):
     """Agents that are planned again together, and their ways of before."""
 
@@ -221,7 +216,7 @@ def each_alone(some, traffic, ground, states, deadline):
     """Let agents one by one look for shorter ways until the deadline. -> steps gained"""
     gained = 0
     for a in some:
-        if _can_gain(a, traffic) and clock_ns() <= deadline:
+        if traffic.goal[a] >= 0 and traffic.cost[a] > traffic.least[a] and clock_ns() <= deadline:
             before = traffic.cost[a]
             put(NOBODY, a, traffic)
             state = find_way(a, before - 1, False, traffic, ground, states)
@@ -240,9 +235,9 @@ def groups(rounds, most, traffic, ground, states, group, random, deadline):
         seed, loss = -1, 0
         for _ in range(8):
             a = chance(random) % agents
-            if _can_gain(a, traffic) and traffic.cost[a] < traffic.tile.shape[1]:
-                if traffic.cost[a] - traffic.least[a] > loss:
-                    seed, loss = a, traffic.cost[a] - traffic.least[a]
+            more = traffic.cost[a] - traffic.least[a]
+            if traffic.goal[a] >= 0 and traffic.cost[a] < traffic.tile.shape[1] and more > loss:
+                seed, loss = a, more
         if seed >= 0 and clock_ns() <= deadline:
             size = 2 + chance(random) % (most - 1)
             gained += better_together(seed, size, traffic, ground, states, group, random, deadline)
