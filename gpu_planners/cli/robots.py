@@ -90,16 +90,20 @@ def configuration(robot: RobotModel, given: object, what: str) -> np.ndarray:
     if isinstance(given, str):
         given = [given]
     if isinstance(given, (list, tuple)):
-        words = [
-            part for word in given for part in (word.split(",") if isinstance(word, str) else [word]) if part != ""
-        ]
-        if len(words) == 1 and isinstance(words[0], str) and words[0] in robot.named_states:
-            return robot.named_states[words[0]].astype(float)
+        parts = (word.split(",") if isinstance(word, str) else [word] for word in given)
+        words = [word for several in parts for word in several if word != ""]
         texts = [word for word in words if isinstance(word, str)]
-        if any(PAIR.fullmatch(word) for word in texts):
+        alone = texts[0] if len(texts) == len(words) == 1 else None
+        if alone in robot.named_states:
+            return robot.named_states[alone].astype(float)
+        is_text = alone is not None and not is_number(alone)
+        if any(map(PAIR.fullmatch, texts)):
             given = pairs(texts, what)
+        elif is_text or len(words) != robot.dof:
+            told = f"is '{alone}'" if is_text else f"has {len(words)} values"
+            raise InputError(f"{what} {told}; allowed: {_allowed(robot)}")
         else:
-            return _values(robot, words, what)
+            given = dict(zip(robot.joint_names, words))
     if not isinstance(given, dict):
         raise InputError(f"{what} is '{given}'; allowed: {_allowed(robot)}")
     unknown = [str(name) for name in given if name not in robot.joint_names]
@@ -108,14 +112,6 @@ def configuration(robot: RobotModel, given: object, what: str) -> np.ndarray:
         told = f"names unknown joints {', '.join(unknown)}" if unknown else f"lacks {', '.join(missing)}"
         raise InputError(f"{what} {told}; planned are {', '.join(robot.joint_names)}")
     return np.array([number(given[name], f"{what}, {name}") for name in robot.joint_names])
-
-
-def _values(robot, words, what):
-    if len(words) == 1 and isinstance(words[0], str) and not is_number(words[0]):
-        raise InputError(f"{what} is '{words[0]}'; allowed: {_allowed(robot)}")
-    if len(words) != robot.dof:
-        raise InputError(f"{what} has {len(words)} values; allowed: {_allowed(robot)}")
-    return np.array([number(word, f"{what}, {name}") for name, word in zip(robot.joint_names, words, strict=True)])
 
 
 def is_number(text: str) -> bool:
