@@ -31,15 +31,15 @@ from .robot.tip import Tip
 
 TURN = 2 * math.pi
 FRACTION = Setting(0.0, "Part of a line", 0.0, 1.0)
-EXACT, NEWTON = 1e-10, 12  # Newton's method puts the link onto the line up to metres and rad, in steps at most
+EXACT, NEWTON = 1e-10, 12  # metres and rad from the line at which Newton's method ends; its steps at most
 BETWEEN = np.array([0.25, 0.5, 0.75])  # of a joint motion, where the link's distance from the line is looked at
 KEPT = 0.8  # share of the tolerances that steps may use; the rest is for what lies between the places looked at
-GROWTH = 1.5  # of a step after one that went well
+GROWTH = 1.5  # factor of a step's length after one that went well
 FREE_GAIN = 0.5  # rad or m by which free joints move away from their limits at most, for a metre or radian of the line
 STARTS = 16  # postures that are tried where only the pose of the start is given
 OUTSIDE = 1e-3  # rad or m that a start may be beyond its limits; it is taken to them
-NEAR_CONTACT = 8  # a step that is not free is followed again by steps so many times shorter, to say where it is free
-COLLINEAR = 1e-4  # rad between the directions to two points of a circle, below which it is none
+NEAR_CONTACT = 8  # a step that is not free is followed again in steps so many times shorter, to find its free part
+COLLINEAR = 1e-4  # rad between the directions to two points, below which they make no circle
 CENTER_OFF = 1e-2  # metres that a given centre may be from the nearest one that is as far from the start as the goal
 
 

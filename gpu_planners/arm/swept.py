@@ -12,7 +12,7 @@ from .collision.reach import joint_reach
 from .geometry.shapes import ConvexShape, ShapeKind
 from .robot.model import RobotModel
 
-SLACK = 0.01  # metres by which boxes are larger at most, for the chords
+SLACK = 0.01  # metres that a point may leave its chord by in a step
 
 
 def swept_boxes(robot: RobotModel, path: ArrayLike, slack: float = SLACK) -> tuple[np.ndarray, np.ndarray]:

@@ -26,9 +26,9 @@ from .robot.tip import Tip
 TOLERANCE = Setting(0.1, "Greatest tilt", 1e-3, 3.1, unit="rad")
 LEFT = 0.5  # of the tolerance: configurations that tilt more are set right
 SHARE = 0.25  # of the tolerance that a motion may tilt more than at the places looked at
-NEWTON = 10  # steps at most
-DAMPING = 1e-6  # of its normal equations, rad^2
-MOST_PLACES = 256  # of one short motion, at which its tilt is looked at
+NEWTON = 10  # steps of Newton's method at most
+DAMPING = 1e-6  # of Newton's normal equations, rad^2
+MOST_PLACES = 256  # of one short motion at most, at which its tilt is looked at
 STEPS = 40  # of a walk at most
 CUTS = 15  # tries to make the path shorter, for each pass of shortcut_rounds
 

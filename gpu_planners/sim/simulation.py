@@ -88,7 +88,7 @@ def _add_shape(mujoco: Any, spec: Any, body: Any, shape: ConvexShape, name: str,
 STIFFNESS = 100.0  # rad/s: natural frequency of each joint's error, critically damped
 TIMESTEP = Setting(0.002, "Seconds of a step", 1e-5, 0.1, unit="seconds")
 UNTIL = Setting(0.0, "Seconds of the simulation", 0.0, 1e5, unit="seconds")
-SETTLE_S = 0.1  # after a motion
+SETTLE_S = 0.1  # simulated after a motion
 
 
 class Contact(NamedTuple):

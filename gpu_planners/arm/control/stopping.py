@@ -20,7 +20,7 @@ from .spline import Spline
 
 SHORTEST_S, LONGEST_S, TRIED = 0.02, 30.0, 80  # durations of the stops that are tried, and how many
 SAMPLES = np.linspace(0.0, 1.0, 161)  # with 41, one stop in a thousand passed a limit by 5 to 8 % between them
-SLACK = 1.02  # of the limits: a motion that brakes at its limit anyway can be followed nearly as it is
+SLACK = 1.02  # of the limits: so a motion that brakes at its limit is followed nearly as it is
 KNOT_S = 0.02
 
 

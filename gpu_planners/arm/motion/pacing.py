@@ -16,7 +16,7 @@ from ...errors import SettingsError
 from .curve import Curve, at, is_straight, third
 
 SAMPLES = 17  # of a piece, where its derivatives are bounded
-SURE = 1.003  # what lies between the samples
+SURE = 1.003  # factor that covers what lies between the samples
 BEND, TWIST = 0.5, 0.4  # shares of acceleration and jerk that the curve's bends may take where the speed changes
 SPARE = 1e-6  # share of a length that a ramp leaves free: where it takes all, ruckig goes back to take a run-up
 UNLIKE = 1.5  # a curve is cut where its greatest speed changes by more than this factor

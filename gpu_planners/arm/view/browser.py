@@ -22,7 +22,7 @@ from .drawing import BASE, GOAL, OBSTACLE, START, along_path, good_camera, shape
 COLLIDING = np.array([0.84, 0.15, 0.16])
 TIP_PATH, TRAIL, ROADMAP = (143, 84, 158), (150, 158, 170), (120, 134, 150)
 GHOST_OPACITY, OBSTACLE_OPACITY = 0.35, 0.8
-LINE_POINTS = 200  # of the line that a link draws along a path
+LINE_POINTS = 200  # points of the line that a link draws along a path
 GRID_CELL = 0.25  # metres
 
 
@@ -175,7 +175,7 @@ class _Figure:
 
 def new_server(host: str = "127.0.0.1", port: int = 8080) -> viser.ViserServer:
     """A server with our looks, on the port or the next free one; `stop_server` ends it."""
-    with contextlib.redirect_stdout(io.StringIO()):  # a banner, also without `verbose`
+    with contextlib.redirect_stdout(io.StringIO()):  # viser prints a banner, also without `verbose`
         server = viser.ViserServer(host=host, port=port, verbose=False)
     server.gui.configure_theme(dark_mode=False, show_logo=False, show_share_button=False, brand_color=(26, 117, 168))
     return server
