@@ -318,7 +318,11 @@ class ArmPlannerNode(PlannerNode):
     def plan_to_move(self, request: PlanMotion.Request) -> TaskPlan:
         response = PlanMotion.Response()
         self._count()
-        planned = self.plan(request, response)
+        try:
+            planned = self.plan(request, response)
+        except Exception as error:
+            self._last_answer = error_text(error)
+            raise
         self._last_answer = response.message
         if planned is None:
             return TaskPlan(response.code, response.message)
