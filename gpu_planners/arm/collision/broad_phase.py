@@ -97,7 +97,7 @@ def box_far(at, centre, radius, scene):
 
 def block_pairs(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """pairs: (P, 2) numbers of shapes -> (P,) an order in which the pairs of two blocks stand together; (P,) the pair
-    of blocks of each, in that order; (B, 4) BlockPair of each pair of blocks. None for FEW_PAIRS."""
+    of blocks of each, in that order; (B, 4) BlockPair of each pair of blocks. No blocks for FEW_PAIRS or less."""
     if len(pairs) <= FEW_PAIRS:
         return np.arange(len(pairs)), np.zeros(len(pairs), int), np.zeros((0, 4), int)
     both, number = np.unique(np.sort(pairs // BLOCK, axis=1), axis=0, return_inverse=True)
@@ -125,7 +125,7 @@ def box_blocks(scene, poses):
 
 @lean_njit
 def set_block_speeds(scene, speeds, lane, lanes):
-    """The greatest speed of a pair of two blocks, after those of all pairs."""
+    """Write the greatest speed of the pairs of each two blocks; the pairs' own speeds are there."""
     for g in range(lane, records.block_pair_count(scene), lanes):
         pairs, greatest = records.block_pair(scene, g), ZERO
         for p in range(pairs.first, pairs.end):

@@ -71,7 +71,7 @@ def in_ranges(q, scene):
 
 @lean_njit
 def clear_speeds(scene, speeds, lane):
-    """For plain checks."""
+    """Set all speeds to zero, as plain checks need them."""
     for i in range(lane, records.speed_count(scene), lane_count()):
         speeds[i] = ZERO
     for g in range(lane, records.block_pair_count(scene), lane_count()):
@@ -250,10 +250,7 @@ def settle(ask, count, waiting, done, scene, scratch, lane):
 
 @lean_njit
 def second_sieve(code, ask, scene, scratch, lane):
-    """Lower this lane's tau by the bound of a pair
-
-    -> must the pair be searched, the pose of A in B's frame, its `pair_twist`
-    """
+    """Lower this lane's tau by a pair's bound; -> must it be searched, the pose of A in B's frame, its `pair_twist`."""
     tau, lanes = scratch.tau, lane_count()
     a, b, i, s = sieves.pair(code, scene)
     B = placed(b, scene, scratch.poses)

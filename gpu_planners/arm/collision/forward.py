@@ -71,7 +71,7 @@ def velocity_at(x, y, z, f, scene, poses):
 
 @lean_njit
 def angular_velocity(f, scene, poses):
-    """Of frame f, or of the root where f < 0."""
+    """Angular velocity of frame f; zero for the root, f < 0."""
     return triple(poses, twists(scene), 2 * f + 1) if f >= 0 else (ZERO, ZERO, ZERO)
 
 

@@ -216,7 +216,7 @@ def scouts(greatest, hint):
 
 @lean_njit
 def sample(sampling, lane):
-    """-> Part of no length."""
+    """-> the lane's next sample, a Part of no length."""
     k = sampling.first + lane * sampling.apart
     return Part(k <= sampling.parts, np.float32(min(k, sampling.parts)) / np.float32(sampling.parts), ZERO)
 
@@ -234,7 +234,7 @@ def next_samples(sampling):
 
 @lean_njit
 def first_part(lane):
-    """The lanes' parts cover the motion from its end, which is the middle of lane 0's; one lane's part is all of it."""
+    """-> the lane's first Part. The motion's end is the middle of lane 0's; a lane alone takes the whole motion."""
     if lane_count() == 1:
         return Part(True, HALF, HALF)
     half = ONE / np.float32(2 * lane_count() - 1)
@@ -257,10 +257,7 @@ def wants(part, plain, shortest):
 
 @lean_njit
 def put_back(left, first, last, head, count, waiting):
-    """Let a part that a lane's check `left`, from first to last, wait
-
-    -> how many parts wait: more than QUEUE where there is no room
-    """
+    """Put what a check `left`, first to last, in the queue; -> how many parts wait, over QUEUE if there is no room."""
     rank, total = rank_lanes(left)
     if left and count + total <= QUEUE:
         at = 2 * ((head + count + rank) % QUEUE)

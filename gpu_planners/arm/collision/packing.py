@@ -92,7 +92,7 @@ _bodies: weakref.WeakKeyDictionary[ConvexShape, Body] = weakref.WeakKeyDictionar
 
 
 def body(shape: ConvexShape) -> Body:
-    """A polytope's body is kept, both with the shape and with its vertices, since obstacles move."""
+    """-> Body of a shape. A polytope's is kept, with the shape and with its vertices, since obstacles move."""
     if not len(shape.vertices):
         return Body(shape, KINDS[shape.kind].ball(shape), NO_FLOATS, NO_INTS)
     if shape not in _bodies:
@@ -138,7 +138,7 @@ _packed_robots: weakref.WeakKeyDictionary[RobotModel, PackedRobot] = weakref.Wea
 
 
 def pack_robot(robot: RobotModel) -> PackedRobot:
-    """Packing takes most of a second and is done once for each RobotModel.
+    """-> the PackedRobot of a RobotModel, which is kept: packing takes most of a second.
 
     Raises RobotDescriptionError where float32 cannot hold the robot's shapes to 0.1 mm.
     """

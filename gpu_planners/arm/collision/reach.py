@@ -87,9 +87,8 @@ def skin(robot, levers):
     values = np.abs(rows["multiplier"]) * ends + np.abs(rows["offset"])
     plain = (rows["multiplier"] == 1) & (rows["offset"] == 0)
     composed = np.where(levers.based, 2, 1)
-    value = (
-        np.where(plain, 3, 5) * values + np.abs(np.where(rows["prismatic"], rows["d"], rows["theta"]))
-    ) * levers.lever
+    constant = np.abs(np.where(rows["prismatic"], rows["d"], rows["theta"]))
+    value = (np.where(plain, 3, 5) * values + constant) * levers.lever
     turned = np.where(rows["prismatic"], 0, 4 * levers.lever) + 3 * composed * levers.lever
     placed = composed * levers.origins
     return ROUNDOFF * float((value + turned + placed).sum() + 3 * levers.farthest + (12 + MISSED) * levers.radius)

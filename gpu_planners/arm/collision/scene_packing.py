@@ -76,10 +76,8 @@ NO_BLOCKS = _Blocks(
 def _common_ends(before, after):
     """How many first and how many last shapes of two tuples are the same objects."""
     shared = min(len(before), len(after))
-    head = next((i for i, (a, b) in enumerate(zip(before, after)) if a is not b), shared)
-    backwards = zip(reversed(before), reversed(after))
-    tail = next((i for i, (a, b) in enumerate(backwards) if a is not b), shared)
-    return head, min(tail, shared - head)
+    head = next((i for i in range(shared) if before[i] is not after[i]), shared)
+    return head, next((i for i in range(shared - head) if before[-1 - i] is not after[-1 - i]), shared - head)
 
 
 def _count(pieces):

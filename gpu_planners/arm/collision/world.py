@@ -39,7 +39,7 @@ class CollisionWorld:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """In the order in which they were added."""
+        """Of the obstacles, in the order in which they were added."""
         return tuple(self._obstacles)
 
     @property

@@ -114,7 +114,7 @@ def cells_of(points: np.ndarray, size: float) -> np.ndarray:
 
 
 def _sorted(rows):
-    """(N,) order that sorts int64 rows (N, 3) by their columns, the first first."""
+    """(N,) order that sorts int64 rows (N, 3) by their first column, then the second, then the third."""
     if not len(rows):
         return np.zeros(0, int)
     lowest = rows.min(axis=0)

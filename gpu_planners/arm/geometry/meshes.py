@@ -1,5 +1,6 @@
 """Mesh references of robot descriptions -> files -> triangle meshes, checked; the only place that reads mesh files."""
 
+import functools
 import io
 import os
 import re
@@ -48,11 +49,10 @@ def find_mesh(filename: str, base_dir: Path | None, package_dirs: Sequence[str |
             f"{what}: mesh '{filename}' has an unknown scheme; known: package://, file://, a path"
         )
     else:
-        candidates = [
-            Path(directory) / filename for directory in (*([base_dir] if base_dir else []), *package_dirs)
-        ] or [Path(filename)]
+        folders = [base_dir, *package_dirs] if base_dir else package_dirs
+        candidates = [Path(folder) / filename for folder in folders] or [Path(filename)]
     for candidate in candidates:
-        if _is_file(candidate):
+        if os.path.isfile(candidate):  # False, too, where the name is too long or the folder must not be looked into
             return candidate
     tried = ", ".join(map(str, candidates[:MOST_TOLD])) or "nothing: give package_dirs"
     more = f" and {len(candidates) - MOST_TOLD} more" if len(candidates) > MOST_TOLD else ""
@@ -75,13 +75,6 @@ def _package_candidates(package, rest, base_dir, package_dirs):
         folders += [folder for folder in sources if _is_source_of(folder, package)]
     inside = rest.lstrip("/")
     return [folder / inside for folder in filter(os.path.isdir, folders)] or [folder / inside for folder in folders]
-
-
-def _is_file(path):
-    try:
-        return path.is_file()
-    except OSError:  # a name that is too long, a folder that must not be looked into
-        return False
 
 
 def _search_path(variable):
@@ -146,12 +139,14 @@ def _read(name, content, kind):
     with warnings.catch_warnings():
         # numpy's own warning where it stops at a word that is no number
         warnings.filterwarnings("error", message="string or file could not be read")
+        # arguments of a Trimesh, or of a Scene with several
+        parse = functools.partial(mesh_loaders[kind], file_type=kind, resolver=None, skip_materials=True)
         try:
-            parsed = _parsed(content, kind, ignore_broken=False)
+            parsed = parse(file_obj=io.BytesIO(content), ignore_broken=False)
         except Exception as error:
             if type(error).__name__ != "DaeBrokenRefError":  # a texture that is not there
                 raise
-            parsed = _parsed(content, kind, ignore_broken=True)
+            parsed = parse(file_obj=io.BytesIO(content), ignore_broken=True)
     parts = parsed["geometry"] if "geometry" in parsed else {"": parsed}
     parts = {
         part: {"vertices": fields["vertices"], "faces": fields["faces"], "process": False}
@@ -168,13 +163,6 @@ def _read(name, content, kind):
         check_mesh(name, part)
         part.merge_vertices()
     return scene.to_mesh()
-
-
-def _parsed(content, kind, ignore_broken):
-    """What trimesh's reader gives: arguments of a Trimesh, or of a Scene with several."""
-    return mesh_loaders[kind](
-        file_obj=io.BytesIO(content), file_type=kind, resolver=None, skip_materials=True, ignore_broken=ignore_broken
-    )
 
 
 def _without_comments(content):

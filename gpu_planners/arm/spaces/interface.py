@@ -138,7 +138,7 @@ class Space(NamedTuple):
 
 
 def space_of(checker: Any) -> Space:
-    """For one CPU thread of compiled code."""
+    """-> the Space of a checker for one CPU thread."""
     mode, step = checker.motion_args
     scene = checker.packed_scene
     return Space(np.int32(mode), np.float32(step), scene.floats, scene.ints, checker.new_scratch())

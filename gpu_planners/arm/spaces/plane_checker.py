@@ -3,6 +3,7 @@
 A configuration is checked as a zero-length motion (mode POINT).
 """
 
+import functools
 from typing import Any, NamedTuple
 
 import numba
@@ -46,7 +47,7 @@ class PlaneChecker:
             self._cuda.upload(packed)
 
     def __reduce__(self) -> tuple:
-        return _on_cpu, (type(self), self.arguments)
+        return functools.partial(type(self), **self.arguments, device="cpu"), ()
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -111,11 +112,6 @@ class PlaneChecker:
         for qa, qb, answers in in_parts(q_from, q_to, verdicts):
             check(qa, qb, parts, np.int32(mode), np.float32(step), self.packed_scene, self._scratch, answers)
         return as_bools(verdicts, not_finite, self.robot, **given)
-
-
-def _on_cpu(kind, arguments):
-    """A checker from what a pickle holds of it."""
-    return kind(**arguments, device="cpu")
 
 
 @njit
