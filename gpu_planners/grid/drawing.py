@@ -60,9 +60,8 @@ def draw_map(
     if agents is not None and len(np.asarray(agents)):
         picture = _with_layer(picture, _draw_agents, agents, scale)
     if field is not None:
-        picture = _with_layer(
-            picture, _draw_goals, np.argwhere(np.asarray(field) == 0)[:MOST_GOALS], scale, len(picture[0])
-        )
+        goals = np.argwhere(np.asarray(field) == 0)[:MOST_GOALS]
+        picture = _with_layer(picture, _draw_goals, goals, scale, len(picture[0]))
     image = Image.fromarray(picture)
     return image.transpose(Image.Transpose.FLIP_TOP_BOTTOM) if row_0_below else image
 
@@ -117,29 +116,21 @@ def _with_shadows(picture, walls):
     return (picture * (1 - 0.35 * np.clip(shadow - walls, 0, 1))[..., None]).astype(np.uint8)
 
 
-def _mixed(picture, colour, opacity):
-    """opacity: (h, w) 0 .. 1"""
-    return (picture + (np.array(colour) - picture) * opacity[..., None]).astype(np.uint8)
-
-
 def _with_density(picture, paths, scale):
     """Many paths: the more there are on a pixel, the brighter. Sampled at half a pixel."""
     rows, cols = (2 * n for n in picture.shape[:2])
     count = np.zeros(rows * cols, np.float32)
-    part = np.arange(max(1, int(np.ceil(2 * scale)))) / max(1, int(np.ceil(2 * scale)))
+    samples = max(1, int(np.ceil(2 * scale)))
+    part = (np.arange(samples) / samples)[:, None].astype(np.float32)
     for begin in range(0, len(paths), PATHS_AT_ONCE):
         some = [(path[:-1], path[1:]) for path in paths[begin : begin + PATHS_AT_ONCE]]
         start, end = (np.concatenate(ends)[:, None].astype(np.float32) for ends in zip(*some, strict=True))
-        points = (
-            ((start + (end - start) * part[:, None].astype(np.float32) + 0.5) * (2 * scale))
-            .astype(np.int32)
-            .reshape(-1, 2)
-        )
+        points = ((start + (end - start) * part + 0.5) * (2 * scale)).astype(np.int32).reshape(-1, 2)
         np.clip(points, 0, (rows - 1, cols - 1), out=points)
         count += np.bincount(points[:, 0] * cols + points[:, 1], minlength=rows * cols)
     share = np.log1p(count) / np.log1p(max(count.max(), 1))
     opacity = np.where(count > 0, 0.16 + 0.84 * share**1.2, 0).reshape(rows // 2, 2, cols // 2, 2).mean(axis=(1, 3))
-    return _mixed(picture, PATH_COLOUR, np.clip(1.3 * opacity, 0, 1))
+    return (picture + (np.array(PATH_COLOUR) - picture) * np.clip(1.3 * opacity, 0, 1)[..., None]).astype(np.uint8)
 
 
 def _with_layer(picture, draw_things, things, scale, *options):

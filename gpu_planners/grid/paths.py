@@ -204,15 +204,6 @@ def put_step(words, first, number, code, bits):
 
 
 @njit
-def get_step(words, first, number, bits):
-    """-> move code of step `number`, counted from the goal."""
-    per_word = WORD_BITS // bits
-    return np.int32(words[np.uintp(first + number // per_word)] >> np.uint32(bits * (number % per_word))) & (
-        (1 << bits) - 1
-    )
-
-
-@njit
 def _pack(moves, offsets, first, words, bits):
     for i in range(len(first)):
         for number in range(offsets[i + 1] - offsets[i]):
@@ -221,13 +212,16 @@ def _pack(moves, offsets, first, words, bits):
 
 @njit(parallel=True)
 def _expand(starts, first, words, bits, agents, offsets, tiles):
+    per_word, mask = WORD_BITS // bits, (1 << bits) - 1
     for j in prange(len(agents)):
         begin, end = offsets[j], offsets[j + 1]
         if end > begin:
             row, col = starts[agents[j], 0], starts[agents[j], 1]
             tiles[begin, 0], tiles[begin, 1] = row, col
             for k in range(begin + 1, end):
-                code = get_step(words, first[agents[j]], end - 1 - k, bits)
+                number = end - 1 - k  # of the step, from the goal
+                word = words[np.uintp(first[agents[j]] + number // per_word)]
+                code = np.int32(word >> np.uint32(bits * (number % per_word))) & mask
                 row += ROW_STEP[code]
                 col += COL_STEP[code]
                 tiles[k, 0], tiles[k, 1] = row, col

@@ -19,7 +19,7 @@ from .checks import as_tiles
 from .exact import fields
 from .exact.blocks import checked_size
 from .maps.grid_map import GridMap, WorkingMap
-from .paths import SOLVED, START_BLOCKED, START_NOT_FINITE, START_OUTSIDE, PathSet, step_bits, with_threads
+from .paths import SOLVED, START_BLOCKED, START_NOT_FINITE, START_OUTSIDE, PathSet, with_threads
 
 
 class Algorithm(NamedTuple):
@@ -132,17 +132,16 @@ class BlockPlanner:
             return self._engine.plan
         if self.algorithm != "exact":
             raise SettingsError(f"algorithm is {self.algorithm!r}: only the goals of 'exact' are shared by workers")
-        return lambda starts, goals: fields.plan_spread(
-            self._engine, self.grid, starts, goals, executor, devices, progress
-        )
+        workers = executor, devices, progress
+        return lambda starts, goals: fields.plan_spread(self._engine, self.grid, starts, goals, *workers)
 
     def _plan_valid(self, plan, starts, goals, status):
         """The paths of agents; those with a status other than SOLVED are not planned."""
-        n, valid = len(status), np.flatnonzero(status == SOLVED)
+        bad, valid = status != SOLVED, np.flatnonzero(status == SOLVED)
         some = plan(starts[valid], goals[valid] if len(goals) > 1 else np.broadcast_to(goals, (len(valid), 2)))
-        cost, length, first = np.full(n, np.inf), np.zeros(n, np.int32), np.zeros(n, np.int64)
-        status[valid], cost[valid], length[valid], first[valid] = some.status, some.cost, some.length, some.first
-        return PathSet(starts, status, cost, length, first, some.words, step_bits(self._map.connectivity))
+        paths = fields.joined([some], starts, valid, self._map.connectivity)
+        paths.status[bad] = status[bad]
+        return paths
 
     def update(self, rows: ArrayLike, cols: ArrayLike, costs: ArrayLike):
         """Change tiles. `plan` then equals planning from scratch; `exact` repairs a field when it is needed again.

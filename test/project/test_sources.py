@@ -23,10 +23,10 @@ print(*(sources.digest("gpu_planners." + module) for module in {list(MODULES.val
 COMPILED = """
 import numpy as np
 from gpu_planners.arm.geometry.poses import identity
-from gpu_planners.grid.maps.grid_map import _count
+from gpu_planners.grid.maps.grid_map import cost_counts
 from gpu_planners.parallel.team import deadline_in
-identity(), _count(np.zeros((2, 2), np.uint8), np.zeros(256, np.int64)), deadline_in(5)
-print(*(sum(f.stats.cache_misses.values()) for f in (identity, _count, deadline_in)))
+identity(), cost_counts(np.zeros((2, 2), np.uint8)), deadline_in(5)
+print(*(sum(f.stats.cache_misses.values()) for f in (identity, cost_counts, deadline_in)))
 """
 EDITS = {
     "arm/sequence.py": set(),

@@ -25,12 +25,12 @@ from ..checks import as_tiles, number, whole
 from ..exact.bits import UNREACHED
 from ..exact.blocks import BITS, VALUES, Blocks, FieldShape, checked_size
 from ..exact.values import DIAGONAL_8, INFINITE, unit_of
-from ..maps.grid_map import MOST_TILES
+from ..maps.grid_map import MOST_TILES, cost_counts
 from ..paths import NO_PATH, SOLVED, START_BLOCKED, START_NOT_FINITE, START_OUTSIDE, PathSet, step_bits
 from .agents import follow_agents, joined
 from .cut import Band, check_memory, neighbours, plan_bands
 from .region import FieldReport, Region, relax_field
-from .source import MapRows, cost_counts, read_rows
+from .source import MapRows, read_rows
 
 SHARE_OF_GPU = 0.9  # of the memory that is free
 LONGEST = {BITS: int(UNREACHED) - 4, VALUES: int(INFINITE)}  # the greatest cost-to-go, in units of the layout

@@ -10,7 +10,7 @@ from ...arguments import checked
 from ...errors import GridMapError, shortened, shown
 from ...files import file_path
 from ..checks import number, whole
-from ..maps.grid_map import HIGHEST_COST, GridMap
+from ..maps.grid_map import GridMap
 
 STRIP = 64  # rows of a generated map that share a generator of random numbers
 MOST_SIDE = 2**31 - 1  # rows, or columns: starts and goals are int32
@@ -115,11 +115,3 @@ def read_rows(source: MapRows, first: int, last: int, tiles_a_time: int = 1 << 2
         costs[row - first : end - first] = source.checked(row, end)
         row = end
     return costs
-
-
-def cost_counts(costs: np.ndarray, tiles_a_time: int = 1 << 22) -> np.ndarray:
-    """(HIGHEST_COST + 1,) int64 tiles of each cost. costs: (rows, cols) uint8, contiguous"""
-    flat, counts = costs.reshape(-1), np.zeros(HIGHEST_COST + 1, np.int64)
-    for begin in range(0, len(flat), tiles_a_time):
-        counts += np.bincount(flat[begin : begin + tiles_a_time], minlength=HIGHEST_COST + 1)
-    return counts

@@ -70,12 +70,8 @@ def warehouse_map(
     """Blocks of shelves, `shelf` (rows, cols) each, in lines with aisles of `aisle` tiles between and about them, and a
     free strip of `apron` tiles on the left and on the right, where goods come and go."""
     _check(rows, cols)
-    for name, size in (
-        ("rows of a shelf", shelf[0]),
-        ("cols of a shelf", shelf[1]),
-        ("aisle", aisle),
-        ("apron", apron),
-    ):
+    sizes = {"rows of a shelf": shelf[0], "cols of a shelf": shelf[1], "aisle": aisle, "apron": apron}
+    for name, size in sizes.items():
         whole(name, size, 1, MOST_TILES, "tiles ", GridMapError)
     blocked = np.ones((rows, cols), bool)
     for axis, length, border in ((0, shelf[0], aisle), (1, shelf[1], apron)):

@@ -53,11 +53,8 @@ class GridMap:
             raise GridMapError(
                 f"origin is {shown(self.origin)}; allowed: three numbers x, y (metres), yaw (rad)"
             ) from None
-        origin = (
-            *(number("origin", value, -FARTHEST, FARTHEST) for value in (x, y)),
-            number("origin", yaw, -MOST_TURNED, MOST_TURNED),
-        )
-        object.__setattr__(self, "origin", origin)
+        place = (number("origin", value, -FARTHEST, FARTHEST) for value in (x, y))
+        object.__setattr__(self, "origin", (*place, number("origin", yaw, -MOST_TURNED, MOST_TURNED)))
         costs = _as_costs(self.costs)
         costs.flags.writeable = False
         object.__setattr__(self, "costs", costs)
@@ -77,6 +74,8 @@ class GridMap:
     ) -> "GridMap":
         """A map from the values of nav_msgs/OccupancyGrid.
 
+        It takes what the message holds, and by name, also from `load_map_yaml`, what each value costs: nine arguments.
+
         data: (rows, cols) int8, or (rows * cols,) with `shape`: -1 unknown, 0 free .. 100 occupied
         unknown: "free", "blocked" or a cost 0..255, 0 blocked
         occupied_from: values from here on (1..100) are blocked
@@ -85,12 +84,8 @@ class GridMap:
         """
         values = _as_rows(data, shape, "data")
         _refuse_outside(values, -1, 100, "data", "-1 (unknown), 0 .. 100")
-        return cls(
-            _occupancy_costs(unknown, occupied_from, free_below, highest_cost)[values.astype(np.int8).view(np.uint8)],
-            connectivity,
-            resolution,
-            origin,
-        )
+        cost_of = _occupancy_costs(unknown, occupied_from, free_below, highest_cost)
+        return cls(cost_of[values.astype(np.int8).view(np.uint8)], connectivity, resolution, origin)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -126,10 +121,7 @@ class GridMap:
 
     @cached_property
     def _counts(self):
-        """(256,) tiles of each cost"""
-        counts = np.zeros(HIGHEST_COST + 1, np.int64)
-        _count(self.costs, counts)
-        return counts
+        return cost_counts(self.costs)
 
     def tiles_of(self, points: ArrayLike) -> np.ndarray:
         """Tiles that points lie in. points: (N, 2) x, y metres in the map frame
@@ -187,19 +179,21 @@ class GridMap:
             if len(index) and index.dtype.kind not in "iu":
                 raise GridMapError(f"changed tiles have {name} of type {index.dtype}; allowed: integers")
         costs = np.broadcast_to(costs, rows.shape)
-        checked = rows.astype(np.int64), cols.astype(np.int64), costs.astype(np.float64)
-        outside, bad = _faults(*checked, *self.shape)
-        if outside >= 0:
+        inside = (rows >= 0) & (rows < self.rows) & (cols >= 0) & (cols < self.cols)
+        if not inside.all():
+            outside = np.argmin(inside)
             raise GridMapError(
                 f"changed tile {outside} is ({rows[outside]}, {cols[outside]}); "
                 f"allowed: rows 0 .. {self.rows - 1}, cols 0 .. {self.cols - 1}"
             )
-        if bad >= 0:
+        good = (costs >= 0) & (costs <= HIGHEST_COST) & (costs == np.floor(costs))
+        if not good.all():
+            bad = np.argmin(good)
             raise GridMapError(
                 f"changed tile ({rows[bad]}, {cols[bad]}) gets the cost {costs[bad]}; "
                 f"allowed: whole numbers 0 .. {HIGHEST_COST}"
             )
-        return *checked[:2], checked[2].astype(np.uint8)
+        return rows.astype(np.int64), cols.astype(np.int64), costs.astype(np.uint8)
 
     def _with(self, costs):
         """This grid with other costs, which are not copied: nobody else may hold them."""
@@ -237,22 +231,13 @@ class WorkingMap(GridMap):
 
 
 @njit
-def _count(costs, counts):
+def cost_counts(costs):
+    """-> (HIGHEST_COST + 1,) int64 tiles of each cost. costs: (rows, cols) uint8"""
+    counts = np.zeros(HIGHEST_COST + 1, np.int64)
     for row in range(costs.shape[0]):
         for col in range(costs.shape[1]):
             counts[costs[row, col]] += 1
-
-
-@njit
-def _faults(rows, cols, costs, map_rows, map_cols):
-    """-> the first index of a tile outside the map, and of a cost that is none; -1 where there is none"""
-    outside, bad = -1, -1
-    for i in range(len(rows) - 1, -1, -1):
-        if not (0 <= rows[i] < map_rows and 0 <= cols[i] < map_cols):
-            outside = i
-        if not (0 <= costs[i] <= HIGHEST_COST and costs[i] == np.floor(costs[i])):
-            bad = i
-    return outside, bad
+    return counts
 
 
 @njit

@@ -45,20 +45,8 @@ def read_map_yaml(path: str | os.PathLike) -> tuple[np.ndarray, float, tuple[flo
     fields = read_yaml(path, "map", GridMapError, MOST_YAML_BYTES)
     if not isinstance(fields, dict):
         raise GridMapError(f"{path} holds {type(fields).__name__}; allowed: the fields of map_server")
-    image = _field(path, fields, "image", lambda value: isinstance(value, str) and value, "the picture's file name")
-    resolution = _field(
-        path, fields, "resolution", lambda value: _finite(value) and value > 0, "metres a tile, above 0"
-    )
-    origin = _field(path, fields, "origin", _is_pose, "[x, y, yaw], three finite numbers")
-    negate = _field(path, fields, "negate", lambda value: isinstance(value, (int, float)) and value in (0, 1), "0 or 1")
-    mode = _field(
-        path,
-        {"mode": "trinary"} | fields,
-        "mode",
-        lambda value: isinstance(value, str) and value in MODES,
-        ", ".join(MODES),
-    )
-    occupied, free = (_field(path, fields, name, _is_share, "0 .. 1") for name in ("occupied_thresh", "free_thresh"))
+    fields = {"mode": "trinary"} | fields
+    image, resolution, origin, negate, mode, occupied, free = (_field(path, fields, name) for name in FIELDS)
     if mode != "raw" and free >= occupied:
         raise GridMapError(f"{path}: free_thresh is {free!r}; allowed: below occupied_thresh, {occupied!r}")
     pixels, full = _read_picture(path.parent / image, path)
@@ -92,24 +80,9 @@ def save_map_yaml(path: str | os.PathLike, grid: GridMap, picture: str = ".png")
         mode, pixels = "raw", np.where(grid.blocked, OCCUPIED, grid.costs.astype(int) - 1)
     file = path.with_suffix(picture)
     Image.fromarray(np.ascontiguousarray(pixels[::-1].astype(np.uint8))).save(file)
-    fields = {
-        "image": file.name,
-        "mode": mode,
-        "resolution": grid.resolution,
-        "origin": list(grid.origin),
-        "negate": 0,
-        **THRESHOLDS,
-    }
-    path.write_text(yaml.safe_dump(fields, sort_keys=False), encoding="utf-8")
+    fields = {"image": file.name, "mode": mode, "resolution": grid.resolution, "origin": list(grid.origin), "negate": 0}
+    path.write_text(yaml.safe_dump(fields | THRESHOLDS, sort_keys=False), encoding="utf-8")
     return file
-
-
-def _field(path, fields, name, good, allowed):
-    if name not in fields:
-        raise GridMapError(f"{path}: {name} is missing; allowed: {allowed}")
-    if not good(fields[name]):
-        raise GridMapError(f"{path}: {name} is {shown(fields[name])}; allowed: {allowed}")
-    return fields[name]
 
 
 def _finite(value):
@@ -122,6 +95,26 @@ def _is_share(value):
 
 def _is_pose(value):
     return isinstance(value, list) and len(value) == 3 and all(map(_finite, value))
+
+
+FIELDS = {  # in the order in which they are looked at: is a value good? What is allowed?
+    "image": (lambda value: isinstance(value, str) and value, "the picture's file name"),
+    "resolution": (lambda value: _finite(value) and value > 0, "metres a tile, above 0"),
+    "origin": (_is_pose, "[x, y, yaw], three finite numbers"),
+    "negate": (lambda value: isinstance(value, (int, float)) and value in (0, 1), "0 or 1"),
+    "mode": (lambda value: isinstance(value, str) and value in MODES, ", ".join(MODES)),
+    "occupied_thresh": (_is_share, "0 .. 1"),
+    "free_thresh": (_is_share, "0 .. 1"),
+}
+
+
+def _field(path, fields, name):
+    good, allowed = FIELDS[name]
+    if name not in fields:
+        raise GridMapError(f"{path}: {name} is missing; allowed: {allowed}")
+    if not good(fields[name]):
+        raise GridMapError(f"{path}: {name} is {shown(fields[name])}; allowed: {allowed}")
+    return fields[name]
 
 
 def _read_picture(file, path):

@@ -114,17 +114,10 @@ def load_movingai_scen(path: str | os.PathLike) -> Scenarios:
         printed.append(length)
     if first is None:
         raise GridMapError(f"{path}: no scenario; allowed: one a line")
-    table = np.array([row[:7] for row in rows], np.int32)
-    lengths = np.array([row[7] for row in rows])
-    return Scenarios(
-        first[0].decode(errors="replace"),
-        (int(first[2]), int(first[1])),
-        table[:, 0],
-        table[:, [4, 3]],
-        table[:, [6, 5]],
-        lengths,
-        _precisions(printed, lengths),
-    )
+    table, lengths = np.array([row[:7] for row in rows], np.int32), np.array([row[7] for row in rows])
+    name, shape = first[0].decode(errors="replace"), (int(first[2]), int(first[1]))
+    starts, goals = table[:, [4, 3]], table[:, [6, 5]]
+    return Scenarios(name, shape, table[:, 0], starts, goals, lengths, _precisions(printed, lengths))
 
 
 def _precisions(printed, lengths):
