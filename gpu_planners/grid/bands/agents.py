@@ -18,16 +18,12 @@ AGENT, ORDER, ROW, COL = range(4)  # of an agent that is handed on: its number, 
 
 
 class Pieces(NamedTuple):
-    """Parts of paths.
+    """Parts of paths."""
 
-    agents, orders: (n,) int64 whose, and which part of its path
-    lengths: (n,) int64 steps;  words: of the steps, as of PathSet, one part after the other
-    """
-
-    agents: np.ndarray
-    orders: np.ndarray
-    lengths: np.ndarray
-    words: np.ndarray
+    agents: np.ndarray  # (n,) int64 whose
+    orders: np.ndarray  # (n,) int64 which part of its path
+    lengths: np.ndarray  # (n,) int64 steps
+    words: np.ndarray  # of the steps, as of PathSet, one part after the other
 
 
 def follow_agents(

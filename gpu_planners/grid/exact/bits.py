@@ -25,43 +25,27 @@ LEVELS_SORTED = 64  # levels whose arrivals from outside are sorted at a time
 
 
 class BitField(NamedTuple):
-    """The fields of all goals on a uniform 4-connected map.
+    """The fields of all goals on a uniform 4-connected map."""
 
-    kind: of the blocks;  width, blocks: blocks in a row, blocks in all, with the ring
-    free: (blocks, B) uint32; bit c of [b, r]: tile (r, c) of block b is free
-    bits: (items, 2, B) uint32; [i, BIT_1, r] bit 1 of the distances, [i, REACHED, r] which tiles are reached
-    edge: (items, 4, B) int32 distances of the border tiles, by side NORTH, EAST, SOUTH, WEST; UNREACHED, WALL
-    directions: (items, B * B / 8) uint32; codes of 4 bits, tile by tile
-    """
-
-    kind: Kind
-    width: int
-    blocks: int
-    free: np.ndarray
-    bits: np.ndarray
-    edge: np.ndarray
-    directions: np.ndarray
+    kind: Kind  # of the blocks
+    width: int  # blocks in a row, with the ring
+    blocks: int  # in all, with the ring
+    free: np.ndarray  # (blocks, B) uint32; bit c of [b, r]: tile (r, c) of block b is free
+    bits: np.ndarray  # (items, 2, B) uint32; [i, BIT_1, r] bit 1 of the distances, [i, REACHED, r] which are reached
+    edge: np.ndarray  # (items, 4, B) int32 distances of the border tiles, by side NORTH ... WEST; UNREACHED, WALL
+    directions: np.ndarray  # (items, B * B / 8) uint32; codes of 4 bits, tile by tile
 
 
 class Wave(NamedTuple):
-    """A worker's scratch: a wave that runs through a block.
+    """A worker's scratch: a wave that runs through a block."""
 
-    kind: of the block
-    front: (2, B + 2) uint32 tiles reached in the last level and in this one; rows 0 and B + 1 stay empty
-    open: (B,) uint32 free tiles not yet reached
-    bit_1: (B,) uint32 bit 1 of the distances
-    inject: (LEVELS_SORTED, 4) uint32 border tiles that the wave enters from outside, by level and side
-    arrive: (4, B) int32 when the wave comes from outside; WALL where it cannot pass
-    dist: (4, B) int32 distances of border tiles; UNREACHED, WALL
-    """
-
-    kind: Kind
-    front: np.ndarray
-    open: np.ndarray
-    bit_1: np.ndarray
-    inject: np.ndarray
-    arrive: np.ndarray
-    dist: np.ndarray
+    kind: Kind  # of the block
+    front: np.ndarray  # (2, B + 2) uint32 tiles reached in the last level and in this one; rows 0, B + 1 stay empty
+    open: np.ndarray  # (B,) uint32 free tiles not yet reached
+    bit_1: np.ndarray  # (B,) uint32 bit 1 of the distances
+    inject: np.ndarray  # (LEVELS_SORTED, 4) uint32 border tiles that it enters from outside, by level and side
+    arrive: np.ndarray  # (4, B) int32 when it comes from outside; WALL where it cannot pass
+    dist: np.ndarray  # (4, B) int32 distances of border tiles; UNREACHED, WALL
 
 
 def new_wave(size):

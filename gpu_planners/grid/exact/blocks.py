@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 from ...device import njit
 from ...errors import SettingsError, shown
 from ..maps.grid_map import GridMap
-from ..paths import EAST, NORTH, NORTH_EAST, NORTH_WEST, SOUTH, SOUTH_EAST, SOUTH_WEST, WEST
 
 BLOCK_SIZES = (4, 8, 16, 32)
 BITS, VALUES = 0, 1  # layouts of fields: `bits` for uniform 4-connected maps, `values` for all others
@@ -33,13 +32,10 @@ def inner_njit(function, **options):
 
 
 class Kind(NamedTuple):
-    """What compiled code knows of blocks while it is compiled: Numba knows how long a tuple is. See `kind_of`.
+    """The sizes of blocks as a type, so that the compiler knows them: they are the lengths of two tuples."""
 
-    shift: as many () as a tile's row in a block has bits: 2 to 5;  moves: 4 or 8 of them
-    """
-
-    shift: tuple
-    moves: tuple
+    shift: tuple  # as many () as a tile's row in a block has bits: 2 to 5
+    moves: tuple  # 4 or 8 ()
 
 
 def kind_of(size: int, connectivity: int) -> Kind:
@@ -60,37 +56,22 @@ def octile(kind):
 
 
 class Visit(NamedTuple):
-    """A block of one goal's field, on which a worker works.
+    """A block of one goal's field, on which a worker works."""
 
-    item: slot * blocks + block
-    slot: of the goal's field
-    block: its number
-    seed: the goal's tile in the block, row * size + column; -1: the goal lies in another block
-    odd: parity of the distance of the block's tile (0, 0)
-    """
-
-    item: int
-    slot: int
-    block: int
-    seed: int
-    odd: int
+    item: int  # slot * blocks + block
+    slot: int  # of the goal's field
+    block: int  # its number
+    seed: int  # the goal's tile in the block, row * size + column; -1: the goal lies in another block
+    odd: int  # parity of the distance of the block's tile (0, 0)
 
 
 @inner_njit
-def side_bits(north, east, south, west):
-    """The neighbours for which a flag is set, as bits of their move codes."""
-    return np.int32(north) << NORTH | np.int32(east) << EAST | np.int32(south) << SOUTH | np.int32(west) << WEST
-
-
-@inner_njit
-def corner_bits(north_east, south_east, south_west, north_west):
-    """As `side_bits`, of the four neighbours at the corners."""
-    return (
-        np.int32(north_east) << NORTH_EAST
-        | np.int32(south_east) << SOUTH_EAST
-        | np.int32(south_west) << SOUTH_WEST
-        | np.int32(north_west) << NORTH_WEST
-    )
+def bits_of(flags):
+    """-> int32, bit k set where flag k of a tuple is true"""
+    bits = np.int32(0)
+    for k in range(len(flags)):
+        bits = np.int32(bits | np.int32(flags[k]) << np.int32(k))
+    return bits
 
 
 def checked_size(size: float) -> int:
@@ -208,10 +189,12 @@ class FieldShape:
 
     def blocks_near(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         """The blocks of some tiles (N,) and of the tiles beside them -> (n,) int32"""
-        near = np.zeros(self.blocks.count, bool)
-        for down, right in itertools.product((-1, 1), repeat=2):  # three tiles in a row lie in two blocks at most
-            row, col = np.clip(rows + down, 0, self.blocks.rows - 1), np.clip(cols + right, 0, self.blocks.cols - 1)
-            near[self.blocks.of_tiles(row, col)[0]] = True
+        blocks, size = self.blocks, self.blocks.size  # three tiles in a row lie in two blocks at most
+        above, below = np.maximum(rows - 1, 0) // size, np.minimum(rows + 1, blocks.rows - 1) // size
+        left, right = np.maximum(cols - 1, 0) // size, np.minimum(cols + 1, blocks.cols - 1) // size
+        near = np.zeros(blocks.count, bool)
+        for row, col in itertools.product((above, below), (left, right)):
+            near[(row + 1) * blocks.width + col + 1] = True
         return np.flatnonzero(near).astype(np.int32)
 
     def field_shapes(self, slots: int) -> dict:

@@ -13,7 +13,7 @@ from . import rounds
 from .bits import BitField, new_wave
 from .blocks import BITS, VALUES, FieldShape
 from .descent import Directions, Walks, count_steps, write_steps
-from .fronts import Fronts, costs_vary, has_numbers, is_long
+from .fronts import LONG, Fronts, costs_vary, has_numbers
 from .queues import new_buckets
 from .rounds import GOAL_USED, Request
 from .values import INFINITE, ValueField
@@ -66,10 +66,8 @@ class CpuFields:
     def allocate(self, slots: int):
         """Make room for so many fields; those there were are lost."""
         self._arrays = {name: np.zeros(shape, kind) for name, (shape, kind) in self.shape.field_shapes(slots).items()}
-        self._memory, self._least = (
-            np.zeros(rounds.MEMORY, np.int32),
-            np.full(slots * self.shape.blocks.count, INFINITE),
-        )
+        self._memory = np.zeros(rounds.MEMORY, np.int32)
+        self._least = np.full(slots * self.shape.blocks.count, INFINITE)
 
     @property
     def memory_bytes(self) -> int:
@@ -145,16 +143,14 @@ class CpuFields:
 
         def work(member):
             worker = Worker(member, members, 0, member, members, self._memory, self._memory)
-            scratch = self._scratch[member]
-            rounds.update_fields(
-                numbers, thread_work(self.shape, self._map, self._arrays, self._least, scratch, worker)
-            )
+            thread = thread_work(self.shape, self._map, self._arrays, self._least, self._scratch[member], worker)
+            rounds.update_fields(numbers, thread)
 
         def stop():
             self._memory[rounds.STOP] = 1
 
         try:
-            run_team(members, work, stop if is_long(used * self.shape.blocks.rows * self.shape.blocks.cols) else None)
+            run_team(members, work, stop if used * self.shape.blocks.rows * self.shape.blocks.cols > LONG else None)
         finally:
             if self._memory[rounds.STOP]:
                 self._memory[rounds.STOP] = 0

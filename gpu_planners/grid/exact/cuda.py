@@ -27,7 +27,7 @@ TILES_OF = 4096  # tiles to an agent
 
 
 class CudaFields:
-    """Fields on one CUDA device. Not for several threads at once. The same as `CpuFields`."""
+    """Fields on one CUDA device. Not for several threads at once. Its methods do what those of `CpuFields` do."""
 
     def __init__(self, shape: FieldShape, device: str):
         self.shape = shape
@@ -51,7 +51,6 @@ class CudaFields:
             self._total, self._barrier = cuda.mapped_array(1, np.int64), cuda.to_device(np.zeros(1, np.int32))
 
     def allocate(self, slots: int):
-        """See `CpuFields`."""
         with cuda.gpus[self._index]:
             self._stream.clear()
             self._arrays = {}
@@ -62,23 +61,21 @@ class CudaFields:
 
     @property
     def memory_bytes(self) -> int:
-        """See `CpuFields`; with the buffers for paths."""
+        """With the buffers for paths."""
         return sum(array.nbytes for array in self._arrays.values()) + self._buffers.nbytes + self._totals.nbytes
 
     def set_map(self, grid: GridMap):
-        """See `CpuFields`."""
         with cuda.gpus[self._index]:
             self._map = cuda.pinned_array(*self.shape.map_shape)
             self._map[:] = self.shape.map_array(grid)
             self._device_map = cuda.to_device(self._map)
 
     def change_map(self, grid: GridMap, rows: np.ndarray, cols: np.ndarray):
-        """See `CpuFields`."""
         first, last = self.shape.change_map(self._map, grid, rows, cols)
         self._changed = (min(first, self._changed[0]), max(last, self._changed[1])) if self._changed else (first, last)
 
     def staged(self) -> dict[str, np.ndarray]:
-        """As of `CpuFields`, in page-locked memory."""
+        """In page-locked memory."""
         with cuda.gpus[self._index]:
             if not self._staged:
                 self._device_map = cuda.device_array(*self.shape.map_shape)
@@ -89,27 +86,24 @@ class CudaFields:
         return {"map": self._device_map} | {name: self._arrays[name] for name in ("values", "edge", "directions")}
 
     def load(self, *names: str):
-        """See `CpuFields.staged`."""
         with cuda.gpus[self._index]:
             for name in names:
                 self._state()[name].copy_to_device(self._staged[name], self._stream.numba)
 
     def unload(self, *names: str):
-        """See `CpuFields.staged`."""
         with cuda.gpus[self._index]:
             for name in names:
                 self._state()[name].copy_to_host(self._staged[name], self._stream.numba)
             self._stream.wait()
 
     def read(self, name: str, part) -> np.ndarray:
-        """As of `CpuFields`; a copy."""
+        """A copy."""
         with cuda.gpus[self._index]:
             values = self._state()[name][part].copy_to_host(None, self._stream.numba)
             self._stream.wait()
         return values
 
     def write(self, name: str, part, values: np.ndarray):
-        """See `CpuFields`."""
         with cuda.gpus[self._index]:
             if self._device_map is None:
                 self._device_map = cuda.to_device(np.zeros(*self.shape.map_shape))
@@ -117,7 +111,6 @@ class CudaFields:
             self._stream.wait()
 
     def update(self, request: Request):
-        """See `CpuFields`."""
         arrays, blocks, numbers = self._arrays, self.shape.blocks, request.packed()
         with cuda.gpus[self._index]:
             self._stream.wait()  # the request before has been read
@@ -133,12 +126,11 @@ class CudaFields:
             self._launch(self._update, warps, most, warps * blocks.count, arguments)
 
     def wait(self):
-        """See `CpuFields`."""
         with cuda.gpus[self._index]:
             self._stream.wait()
 
     def descend(self, starts: np.ndarray, slots: np.ndarray, bits: int) -> tuple[np.ndarray, ...]:
-        """See `CpuFields`. The answer comes from the device in one piece: first, cost-to-go, length, words."""
+        """The answer comes from the device in one piece: first, cost-to-go, length, words."""
         n = len(starts)
         values = n if self.shape.layout == VALUES else 0
         head = 2 * (n + values) + n  # of uint32
@@ -168,7 +160,6 @@ class CudaFields:
         check_words(int(self._total[0]))
 
     def field(self, slot: int) -> BitField | ValueField:
-        """See `CpuFields`."""
         self.wait()
         with cuda.gpus[self._index]:
             parts = self.shape.parts_of(slot)

@@ -22,28 +22,22 @@ AGENT = 32  # known: bits from here on are an agent's index + 1, those below its
 
 
 class Directions(NamedTuple):
-    """Of all fields: the kind of their blocks; codes, (items, B * B / 8) uint32; blocks in a row; blocks of a field."""
+    """The directions of all fields."""
 
-    kind: Kind
-    codes: np.ndarray
-    width: int
-    blocks: int
+    kind: Kind  # of the blocks
+    codes: np.ndarray  # (items, B * B / 8) uint32, 4 bits a tile
+    width: int  # blocks in a row
+    blocks: int  # of a field
 
 
 class Walks(NamedTuple):
-    """How N agents walk.
+    """How N agents walk."""
 
-    starts: (N, 2) int32 [row, col];  slots: of their goals' fields, (N,) int32, or (1,) for all agents
-    length: (N,) int32 steps, -1 where there is no path
-    met: (N,) int32 the agent that each one joins first; -1: nobody
-    shared: (N,) int32 how many steps before the goal it does
-    """
-
-    starts: np.ndarray
-    slots: np.ndarray
-    length: np.ndarray
-    met: np.ndarray
-    shared: np.ndarray
+    starts: np.ndarray  # (N, 2) int32 [row, col]
+    slots: np.ndarray  # of their goals' fields, (N,) int32, or (1,) for all agents
+    length: np.ndarray  # (N,) int32 steps, -1 where there is no path
+    met: np.ndarray  # (N,) int32 the agent that each one joins first; -1: nobody
+    shared: np.ndarray  # (N,) int32 how many steps before the goal it does
 
 
 @inner_njit

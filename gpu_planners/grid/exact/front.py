@@ -44,40 +44,29 @@ STALL_NS, MOST_STALLS = 200_000, 3  # meetings that took so long mean that threa
 
 
 class Front(NamedTuple):
-    """A field that is being made, and the memory of its M threads. T: tiles of the padded map, row by row.
+    """A field that is being made, and the memory of its M threads. T: tiles of the padded map, row by row."""
 
-    moves: as of `Kind`;  wide: tiles in a row;  members: M
-    mask: number of buckets - 1;  stripe: tiles that a thread owns at a time
-    cost: (T,) uint8;  value: (T,) int64, as of `ValueField`
-    tiles: (T,) uint16 what a step into a tile costs; OPEN: may be reached; EDGE_BIT: lies at the edge of a stripe;
-        CORNERS: may its corners north-east, south-east, south-west, north-west be reached by a diagonal?
-    pool: (M, P) uint64 offers: the tile, OFFSET its value inside the bucket, CORNER the bits CORNERS of the tile
-    head, tail: (M, LISTS, mask + 1) uint64 where in the pool the lists of a bucket begin and end
-    spare: (M, P / CHUNK) uint64 chunks of the pool that are free
-    found: (M, MOST_FOUND + 1) uint64 offers to open tiles
-    fresh: (M, F) uint32 tiles reached in this bucket
-    notes: (M, NOTES) int64 of each thread, for all
-    """
-
-    moves: tuple
-    wide: int
-    mask: int
-    stripe: int
-    members: int
-    cost: np.ndarray
-    value: np.ndarray
+    moves: tuple  # as of `Kind`
+    wide: int  # tiles in a row
+    mask: int  # number of buckets - 1
+    stripe: int  # tiles that a thread owns at a time
+    members: int  # M
+    cost: np.ndarray  # (T,) uint8
+    value: np.ndarray  # (T,) int64, as of `ValueField`
+    # (T,) uint16 what a step into a tile costs; OPEN: may be reached; EDGE_BIT: lies at the edge of a stripe; CORNERS:
+    # may its corners north-east, south-east, south-west, north-west be reached by a diagonal?
     tiles: np.ndarray
-    pool: np.ndarray
-    head: np.ndarray
-    tail: np.ndarray
-    spare: np.ndarray
-    found: np.ndarray
-    fresh: np.ndarray
-    notes: np.ndarray
+    pool: np.ndarray  # (M, P) uint64 offers: the tile, OFFSET its value inside the bucket, CORNER the tile's CORNERS
+    head: np.ndarray  # (M, LISTS, mask + 1) uint64 where in the pool the lists of a bucket begin
+    tail: np.ndarray  # (M, LISTS, mask + 1) uint64 where they end
+    spare: np.ndarray  # (M, P / CHUNK) uint64 chunks of the pool that are free
+    found: np.ndarray  # (M, MOST_FOUND + 1) uint64 offers to open tiles
+    fresh: np.ndarray  # (M, F) uint32 tiles reached in this bucket
+    notes: np.ndarray  # (M, NOTES) int64 of each thread, for all
 
 
 def _inlined(function):
-    """njit, and nobody calls it: so many arrays would take longer to hand over than a bucket takes."""
+    """njit, inlined by its callers: to hand over so many arrays would take longer than a bucket."""
     return inner_njit(function, forceinline=True)
 
 
@@ -237,6 +226,7 @@ def take(kind, at, base, reached, whose, me, front):
     -> count of fresh tiles
     """
     wide, at_edge = np.uint64(front.wide), kind >= EDGE
+    up = ZERO - wide
     found, pool = front.found[me], front.pool[whose]
     place, end = front.head[whose, kind, at], front.tail[whose, kind, at]
     while place != end and has_room(reached, front):
@@ -253,23 +243,16 @@ def take(kind, at, base, reached, whose, me, front):
                 reached = close(tile + wide, reached, me, front)
                 reached = close(tile - ONE, reached, me, front)
             elif kind == STRAIGHT or kind == EDGE + STRAIGHT:
-                count = _find(offer, ZERO - wide, ONE, found, count, front) if north else count
+                count = _find(offer, up, ONE, found, count, front) if north else count
                 count = _find(offer, ONE, ONE, found, count, front) if beside else count
                 count = _find(offer, wide, ONE, found, count, front) if south else count
                 count = _find(offer, ZERO - ONE, ONE, found, count, front) if beside else count
             else:
-                count = _find(offer, ONE - wide, offer >> np.uint64(CORNER), found, count, front) if north else count
-                count = (
-                    _find(offer, wide + ONE, offer >> np.uint64(CORNER + 1), found, count, front) if south else count
-                )
-                count = (
-                    _find(offer, wide - ONE, offer >> np.uint64(CORNER + 2), found, count, front) if south else count
-                )
-                count = (
-                    _find(offer, ZERO - wide - ONE, offer >> np.uint64(CORNER + 3), found, count, front)
-                    if north
-                    else count
-                )
+                corners = offer >> np.uint64(CORNER)
+                count = _find(offer, up + ONE, corners, found, count, front) if north else count
+                count = _find(offer, wide + ONE, corners >> ONE, found, count, front) if south else count
+                count = _find(offer, wide - ONE, corners >> np.uint64(2), found, count, front) if south else count
+                count = _find(offer, up - ONE, corners >> np.uint64(3), found, count, front) if north else count
             place += ONE
         reached = take_found(base, count, reached, me, front)
         place = place if place == end else pool[place]

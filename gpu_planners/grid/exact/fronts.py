@@ -11,11 +11,12 @@ from .front import CHUNK, LISTS, MOST_FOUND, NOTES, STOPPED, Front, search
 from .rounds import GOAL_BLOCK, GOAL_TILE
 from .values import DIAGONAL_8, unit_of
 
-LONG = 1 << 21  # tiles of fields: with more, they may take seconds
+LONG = 1 << 21  # tiles of fields: with more, they may take so long that Ctrl-C must stop them
 STRIPE_ROWS = 64
 LEAST_TOGETHER = 100  # tiles in a bucket, about: with fewer, threads would meet too often
 LEAST_ROOM = 1 << 16
 MOST_TILES = 1 << 31  # of a padded map: goals, offers and owners have tiles' numbers in 32 bits
+SOME = slice(1, None, 5), slice(1, None, 7)  # some of the tiles of a map, which tell what the others are like
 LINE = 64  # numbers between what two threads write: they would wait for each other's writes to the same cache line
 
 
@@ -57,44 +58,33 @@ class Fronts:
 
         -> slots for which there was no room: their values mean nothing
         """
-        mask = self._buckets_for(self.shape, int(cost.max())) - 1
+        wide, mask = self.shape.padded[1], self._buckets_for(self.shape, int(cost.max())) - 1
         together = members > 1 and self._tiles_in_a_bucket(cost) >= LEAST_TOGETHER
         alone = len(slots) // members * members if together else len(slots)
         failed: list[int] = []
         self._notes[:, STOPPED] = 0
-        stop = partial(self._notes[:, STOPPED].fill, 1) if is_long(cost.size * len(slots)) else None
+        stop = partial(self._notes[:, STOPPED].fill, 1) if cost.size * len(slots) > LONG else None
 
-        def work_alone(member):
+        def make_one(slot, first, member, count):
+            """As thread `member` of `count` ones, whose memory is that of the threads from `first` on."""
+            lists = (self._pool, self._head, self._tail, self._spare, self._found, self._fresh, self._notes)
+            sizes = self.shape.kind.moves, wide, mask, STRIPE_ROWS * wide, count
+            arrays = (array[first : first + count] for array in lists)
+            front = Front(*sizes, cost.ravel(), values[slot].ravel(), self._tiles[first], *arrays)
+            worker = Worker(member, count, 0, member, count, self._memory, self._memory)
+            if not search(self._tile(goals[slot]), front, worker) and member == 0:
+                failed.append(slot)
+
+        def make_alone(member):
             for slot in slots[member:alone:members]:
                 if not self._notes[member, STOPPED]:
-                    front = self._front(cost, values[slot], mask, slice(member, member + 1))
-                    if not search(self._tile(goals[slot]), front, self._worker(0, 1)):
-                        failed.append(slot)
+                    make_one(slot, member, 0, 1)
 
         if alone:
-            run_team(min(alone, members), work_alone, stop)
+            run_team(min(alone, members), make_alone, stop)
         for slot in slots[alone:]:
-            front = self._front(cost, values[slot], mask, slice(0, members))
-
-            def work(member, slot=slot, front=front):
-                there = search(self._tile(goals[slot]), front, self._worker(member, members))
-                if member == 0 and not there:
-                    failed.append(slot)
-
-            run_team(members, work, stop)
+            run_team(members, lambda member, slot=slot: make_one(slot, 0, member, members), stop)
         return failed
-
-    def _worker(self, member, members):
-        return Worker(member, members, 0, member, members, self._memory, self._memory)
-
-    def _front(self, cost, value, mask, members):
-        wide = self.shape.padded[1]
-        count = members.stop - members.start
-        lists = (array[members] for array in (self._pool, self._head, self._tail, self._spare))
-        scratch = (array[members] for array in (self._found, self._fresh, self._notes))
-        tiles = self._tiles[members.start]
-        sizes = self.shape.kind.moves, wide, mask, STRIPE_ROWS * wide, count
-        return Front(*sizes, cost.ravel(), value.ravel(), tiles, *lists, *scratch)
 
     def _tile(self, goal):
         """The number of a goal's tile in the padded map. goal: a row of `Request.goals`"""
@@ -104,14 +94,9 @@ class Fronts:
 
     def _tiles_in_a_bucket(self, cost):
         """About how many, by some of the map's tiles."""
-        some = _some(cost)
+        some = cost[SOME]
         free = np.count_nonzero(some)
         return math.sqrt(free / some.size * cost.size) / (some.sum(dtype=np.int64) / free) if free else 0.0
-
-
-def is_long(tiles: int) -> bool:
-    """May fields of so many tiles take so long that Ctrl-C must stop them?"""
-    return tiles > LONG
 
 
 def has_numbers(shape: FieldShape) -> bool:
@@ -122,9 +107,5 @@ def has_numbers(shape: FieldShape) -> bool:
 def costs_vary(cost: np.ndarray) -> bool:
     """Do fewer than half of some of a map's free tiles cost the same? Where more do, most offers are ties, and fields
     are made as fast by blocks, or faster where the map is open."""
-    count = np.bincount(_some(cost).ravel(), minlength=2)[1:]
+    count = np.bincount(cost[SOME].ravel(), minlength=2)[1:]
     return bool(2 * count.max() < count.sum())
-
-
-def _some(cost):
-    return cost[1::5, 1::7]

@@ -1,7 +1,9 @@
 """What is done with a block: `relax`, `withdraw`, `direct`, and `clear` for a whole field.
 
-Who calls them says by the type of the field and of the worker's scratch which module does it: CHOICES.
+The type of the field, or of the worker's scratch, chooses the module that does it: see CHOICES.
 """
+
+import functools
 
 from numba.extending import overload
 
@@ -47,22 +49,11 @@ def direct(visit, field, scratch, lane):
 
 def choose(overload, target, **options):
     """Let compiled code for a target call the four. overload: the target's"""
-
-    @overload(clear, target=target, **options)
-    def _clear(slot, field, worker):
-        return CHOICES[field.instance_class].clear.py_func
-
-    @overload(relax, target=target, **options)
-    def _relax(visit, field, raw, scratch, lane):
-        return CHOICES[scratch.instance_class].relax.py_func
-
-    @overload(withdraw, target=target, **options)
-    def _withdraw(visit, field, scratch, lane):
-        return CHOICES[scratch.instance_class].withdraw.py_func
-
-    @overload(direct, target=target, **options)
-    def _direct(visit, field, scratch, lane):
-        return CHOICES[scratch.instance_class].direct.py_func
+    on = functools.partial(overload, target=target, **options)
+    on(clear)(lambda slot, field, worker: CHOICES[field.instance_class].clear.py_func)
+    on(relax)(lambda visit, field, raw, scratch, lane: CHOICES[scratch.instance_class].relax.py_func)
+    on(withdraw)(lambda visit, field, scratch, lane: CHOICES[scratch.instance_class].withdraw.py_func)
+    on(direct)(lambda visit, field, scratch, lane: CHOICES[scratch.instance_class].direct.py_func)
 
 
 choose(overload, "cpu", jit_options=LEAN)

@@ -33,35 +33,24 @@ OWN, BLOCKED = 2, 3  # of `Buckets.offers`, beside STRAIGHT and DIAGONAL
 
 
 class Buckets(NamedTuple):
-    """A thread's scratch: a block of side B with the T = (B + 2)^2 tiles of it and around it, and its queue.
+    """A thread's scratch: a block of side B with the T = (B + 2)^2 tiles of it and around it, and its queue."""
 
-    kind: of the block
-    value, cost: as of `Tiles`;  values, costs: (T,) the same memory, tile by tile
-    first: (3, BUCKETS) int16 the first tile that waits in a bucket, by what waits, or NOBODY
-    following: (3, T) int16 the tile after a tile there
-    fresh: (8 T,) int16 tiles that have got better in this bucket, some of them twice
-    done: (T,) uint8, 1: the tile has made its offers, or belongs to the ring
-    seeds: (T,) int16 tiles that have got better from outside
-    offers: (4, B + 2, B + 2) uint32 for directions, the lowest bits of what tiles offer, by the kind of offer, and of
-        their own values; 1 where they are blocked
-    codes: (B * B,) uint8 directions;  octets: (B * B / 8,) uint64 the same memory
-    gain: (8,) int64 the least value that each neighbour gets better by, by move codes; INFINITE: none
-    """
-
-    kind: Kind
-    value: np.ndarray
+    kind: Kind  # of the block
+    value: np.ndarray  # as of `Tiles`
     cost: np.ndarray
-    values: np.ndarray
+    values: np.ndarray  # (T,) the memory of `value`, tile by tile
     costs: np.ndarray
-    first: np.ndarray
-    following: np.ndarray
-    fresh: np.ndarray
-    done: np.ndarray
-    seeds: np.ndarray
+    first: np.ndarray  # (3, BUCKETS) int16 the first tile that waits in a bucket, by what waits, or NOBODY
+    following: np.ndarray  # (3, T) int16 the tile after a tile there
+    fresh: np.ndarray  # (8 T,) int16 tiles that have got better in this bucket, some of them twice
+    done: np.ndarray  # (T,) uint8, 1: the tile has made its offers, or belongs to the ring
+    seeds: np.ndarray  # (T,) int16 tiles that have got better from outside
+    # (4, B + 2, B + 2) uint32 for directions, the lowest bits of what tiles offer, by the kind of offer, and of their
+    # own values; 1 where they are blocked
     offers: np.ndarray
-    codes: np.ndarray
-    octets: np.ndarray
-    gain: np.ndarray
+    codes: np.ndarray  # (B * B,) uint8 directions
+    octets: np.ndarray  # (B * B / 8,) uint64, the memory of `codes`
+    gain: np.ndarray  # (8,) int64 the least value that each neighbour gets better by, by move codes; INFINITE: none
 
 
 def new_buckets(size, connectivity):
@@ -85,12 +74,6 @@ def wide_of(kind):
 
 
 @inner_njit
-def straight_of(queue):
-    """-> what a straight step costs where tiles cost 1"""
-    return unit_of(len(queue.kind.moves))
-
-
-@inner_njit
 def offer(tile, value, count, queue):
     """Offer a value to a tile -> count of fresh tiles"""
     before = queue.values[tile]
@@ -102,7 +85,7 @@ def offer(tile, value, count, queue):
 @inner_njit
 def offer_straight(tile, count, queue):
     wide = wide_of(queue.kind)
-    value = queue.values[tile] + np.int64(queue.costs[tile]) * straight_of(queue)
+    value = queue.values[tile] + np.int64(queue.costs[tile]) * unit_of(len(queue.kind.moves))
     count = offer(tile - wide, value, count, queue)
     count = offer(tile + ONE, value, count, queue)
     count = offer(tile + wide, value, count, queue)
@@ -138,7 +121,7 @@ def wait_all(count, queue):
         if queue.done[tile] == 0:
             queue.done[tile] = 1
             value, cost = queue.values[tile], np.int64(queue.costs[tile])
-            wait(tile, value + cost * straight_of(queue), STRAIGHT, queue)
+            wait(tile, value + cost * unit_of(len(queue.kind.moves)), STRAIGHT, queue)
             offers += 1
             if octile(queue.kind):
                 wait(tile, value + cost * DIAGONAL_8, DIAGONAL, queue)
@@ -220,7 +203,7 @@ def across(tile, out, along, queue):
     blocked tile offers a number with the sign bit, which is the greatest of uint64."""
     values, costs = queue.values, queue.costs
     ahead = tile + out
-    best = np.uint64(values[ahead] + np.int64(costs[ahead]) * straight_of(queue))
+    best = np.uint64(values[ahead] + np.int64(costs[ahead]) * unit_of(len(queue.kind.moves)))
     if octile(queue.kind):
         for beside in (along, ZERO - along):
             at = ahead + beside
@@ -274,7 +257,7 @@ def corner_of(visit, field):
 def load_offers(visit, field, queue):
     """Fill queue.offers."""
     slot, row, col = corner_of(visit, field)
-    offers, straight, wide = queue.offers, np.uint32(straight_of(queue)), size_of(queue.kind) + 2
+    offers, straight, wide = queue.offers, np.uint32(unit_of(len(queue.kind.moves))), size_of(queue.kind) + 2
     for i in range(wide):
         r = np.uint64(i)
         for j in range(wide):

@@ -86,23 +86,16 @@ def orders_of(numbers):
 
 
 class Work(NamedTuple):
-    """What a worker works on and with.
+    """What a worker works on and with."""
 
-    field: BitField or ValueField
-    goals: (slots, 4) int32, as of `Request`, from which they are brought up to date
-    queue: see above
-    scratch: Wave, Tiles or Buckets: see `operations`
-    worker: its memory as above
-    least: of VALUES on the CPU (items,) int64, about the lowest value that reached each item on the list, INFINITE
-        between requests; elsewhere None. Threads write it at once, and one may overwrite the other: it says which
-        blocks to relax first, not which to relax
-    """
-
-    field: NamedTuple
-    goals: np.ndarray
-    queue: np.ndarray
-    scratch: NamedTuple
-    worker: Worker
+    field: NamedTuple  # BitField or ValueField
+    goals: np.ndarray  # (slots, 4) int32, as of `Request`, from which they are brought up to date
+    queue: np.ndarray  # see above
+    scratch: NamedTuple  # Wave, Tiles or Buckets: see `operations`
+    worker: Worker  # its memory as above
+    # of VALUES on the CPU (items,) int64, about the lowest value that reached each item on the list, INFINITE between
+    # requests; elsewhere None. Threads write it at once, and one may overwrite the other: it says which blocks to relax
+    # first, not which to relax
     least: np.ndarray | None
 
 

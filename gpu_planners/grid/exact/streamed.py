@@ -36,28 +36,16 @@ class Window(NamedTuple):
     left: int
     right: int
 
-    @property
-    def own(self):
-        """The same blocks as a map of their own."""
-        return Window(0, self.bottom - self.top, 0, self.right - self.left)
-
-    def holds(self, row, col):
-        return self.top <= row < self.bottom and self.left <= col < self.right
-
 
 class Seeds(NamedTuple):
-    """The blocks that windows are visited for.
+    """The blocks that windows are visited for."""
 
-    high, wide: as of `Cut`;  across: windows in a row
-    waiting: (height, width) bool, blocks with the ring
-    least: (windows + across,) int64 best new value that a neighbour offers each window, INFINITE: none. The last row
-        stands for what lies beyond the map, which others may own (`bands`)
-    """
-
-    high: int
+    high: int  # as of `Cut`
     wide: int
-    across: int
-    waiting: np.ndarray
+    across: int  # windows in a row
+    waiting: np.ndarray  # (height, width) bool, blocks with the ring
+    # (windows + across,) int64 best new value that a neighbour offers each window, INFINITE: none. The last row stands
+    # for what lies beyond the map, which others may own (`bands`)
     least: np.ndarray
 
 
@@ -216,18 +204,19 @@ class StreamedFields:
         """Work on a window, which gets the arrays `before` and gives the arrays `after`. asked: see `Request`"""
         cut, inner = self.cut, self.cut.window
         state, staged = self._host.staged(), self._piece.staged()
+        own = Window(0, inner.blocks.height - 2, 0, inner.blocks.width - 2)
         for name in before:
-            self._copy(_part(inner, staged, name, window.own, 1), _part(cut.shape, state, name, window, 1))
+            self._copy(_part(inner, staged, name, own, 1), _part(cut.shape, state, name, window, 1))
         self._piece.load(*before)
         row, col = np.divmod(goal[GOAL_BLOCK], cut.shape.blocks.width) - np.int32(1)
         goals, block = goal[None].copy(), -1
-        if window.holds(row, col):
+        if window.top <= row < window.bottom and window.left <= col < window.right:
             block = (row - window.top + 1) * inner.blocks.width + col - window.left + 1
         goals[0, GOAL_BLOCK] = block
         self._piece.update(Request(goals, **asked))
         self._piece.unload(*after)
         for name in after:
-            self._copy(_part(cut.shape, state, name, window, 0), _part(inner, staged, name, window.own, 0))
+            self._copy(_part(cut.shape, state, name, window, 0), _part(inner, staged, name, own, 0))
 
     def _copy(self, to, source):
         """to[:] = source, by several threads."""

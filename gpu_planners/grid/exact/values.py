@@ -17,7 +17,7 @@ import numpy as np
 from ...device import lean_njit
 from ...parallel.team import any_lane, join_bits, lane_count, lane_range, sync_lanes
 from ..paths import COL_MOVES, ROW_MOVES
-from .blocks import AT_GOAL, CHANGED, NOWHERE, Kind, corner_bits, inner_njit, octile, side_bits, size_of
+from .blocks import AT_GOAL, CHANGED, NOWHERE, Kind, bits_of, inner_njit, octile, size_of
 
 INFINITE = np.int64(1) << np.int64(61)  # three of them can be added
 STRAIGHT_8 = 2744210  # units of a tile length on 8-connected maps
@@ -42,30 +42,22 @@ class ValueField(NamedTuple):
 
     cost and value are padded by one blocked tile on every side (tile (r, c) of the map is [r + 1, c + 1]) and to whole
     blocks.
-
-    kind: of the blocks;  width, blocks: blocks in a row, blocks in all, with the ring
-    cost: (rows, cols) uint8 of entering a tile; 0 blocked
-    value: (goals, rows, cols) int64 cost-to-go in units; INFINITE where the goal is not reached
-    directions: (items, B * B / 8) uint32; codes of 4 bits, tile by tile
     """
 
-    kind: Kind
-    width: int
-    blocks: int
-    cost: np.ndarray
-    value: np.ndarray
-    directions: np.ndarray
+    kind: Kind  # of the blocks
+    width: int  # blocks in a row, with the ring
+    blocks: int  # in all, with the ring
+    cost: np.ndarray  # (rows, cols) uint8 of entering a tile; 0 blocked
+    value: np.ndarray  # (goals, rows, cols) int64 cost-to-go in units; INFINITE where the goal is not reached
+    directions: np.ndarray  # (items, B * B / 8) uint32; codes of 4 bits, tile by tile
 
 
 class Tiles(NamedTuple):
-    """A worker's scratch: a block of side B with the tiles around it.
-
-    kind: of the block;  value: (B + 2, B + 2) int64;  cost: (B + 2, B + 2) uint8
-    """
+    """A worker's scratch: a block of side B with the tiles around it."""
 
     kind: Kind
-    value: np.ndarray
-    cost: np.ndarray
+    value: np.ndarray  # (B + 2, B + 2) int64
+    cost: np.ndarray  # (B + 2, B + 2) uint8
 
 
 @inner_njit
@@ -206,18 +198,12 @@ def load(visit, field, tiles, lane):
     """Copy a block and the tiles around it from the field."""
     row, col = corner_of(visit, field)
     wide = size_of(field.kind) + 2
-    if lane_count() == 1:
-        for r in range(wide):
-            for c in range(wide):
-                tiles.value[r, c] = field.value[visit.slot, row + r, col + c]
-                tiles.cost[r, c] = field.cost[row + r, col + c]
-    else:
-        for tile in range(lane, wide * wide, lane_count()):  # one loop: each lane has several reads on their way
-            r = np.int64(np.uint32(tile) // np.uint32(wide))
-            c = tile - r * wide
-            at, from_row, from_col = (np.uintp(r), np.uintp(c)), np.uintp(row + r), np.uintp(col + c)
-            tiles.value[at] = field.value[np.uintp(visit.slot), from_row, from_col]
-            tiles.cost[at] = field.cost[from_row, from_col]
+    for tile in lane_range(0, wide * wide, lane):  # one loop: each lane has several reads on their way
+        r = np.int64(np.uint32(tile) // np.uint32(wide))
+        c = tile - r * wide
+        at, from_row, from_col = (np.uintp(r), np.uintp(c)), np.uintp(row + r), np.uintp(col + c)
+        tiles.value[at] = field.value[np.uintp(visit.slot), from_row, from_col]
+        tiles.cost[at] = field.cost[from_row, from_col]
     sync_lanes()
 
 
@@ -261,11 +247,11 @@ def better_beyond(tiles, lane):
         south |= improves(tiles, far, i, -1, 0)
         west |= improves(tiles, i, 0, 0, 1)
         east |= improves(tiles, i, far, 0, -1)
-    answer = np.int32(side_bits(any_lane(north), any_lane(east), any_lane(south), any_lane(west)))
+    answer = bits_of((any_lane(north), any_lane(east), any_lane(south), any_lane(west)))
     if octile(tiles.kind):
         north_east, south_east = improves_corner(tiles, 0, far, 1, -1), improves_corner(tiles, far, far, -1, -1)
         south_west, north_west = improves_corner(tiles, far, 0, -1, 1), improves_corner(tiles, 0, 0, 1, 1)
-        answer |= np.int32(corner_bits(north_east, south_east, south_west, north_west))
+        answer |= np.int32(bits_of((north_east, south_east, south_west, north_west)) << 4)
     return answer
 
 
@@ -326,9 +312,9 @@ def gone_at_sides(visit, field, tiles, lane):
         west |= field.value[visit.slot, row + i, col + 1] != tiles.value[i, 1]
         east |= field.value[visit.slot, row + i, col + size] != tiles.value[i, size]
     north, east, south, west = any_lane(north), any_lane(east), any_lane(south), any_lane(west)
-    answer = np.int32(side_bits(north, east, south, west))
+    answer = bits_of((north, east, south, west))
     if octile(field.kind):
-        answer |= np.int32(corner_bits(north & east, south & east, south & west, north & west))
+        answer |= np.int32(bits_of((north & east, south & east, south & west, north & west)) << 4)
     return answer
 
 
