@@ -127,7 +127,7 @@ def steps_by_words(row, col, cols, ahead, directions):
 
 @cuda.jit(device=True, inline=True)
 def write_path(row, col, slot, steps, directions, cols, ahead, words):
-    """Write an agent's words, `words` and what follows. ahead: as of `descend`, or of size 1"""
+    """Write an agent's words from the first one of `words` on. ahead: as of `descend`, or of size 1"""
     bits = step_bits(len(directions.kind.moves))
     per_word = WORD_BITS // bits
     word, whole = uint32(0), (steps // per_word if ahead.size > 1 else 0)
