@@ -37,6 +37,7 @@ from ...grid.exact.blocks import BLOCK_SIZES
 from ...grid.maps.grid_map import GridMap
 from ...grid.paths import PathSet, check_words, first_words, step_bits
 from ...settings import Described, setting
+from . import pba_star_search as search
 from .pba_star_blocks import (
     LINK,
     Layout,
@@ -49,29 +50,7 @@ from .pba_star_blocks import (
     own_window,
     window_size,
 )
-from .pba_star_search import (
-    memory_of,
-    next_of,
-    raise_tile,
-    scratch_size,
-    search_from_border,
-    search_from_start,
-    walk,
-    write_moves,
-)
-from .shared import (
-    PAGES,
-    Answers,
-    Arena,
-    MovesDoNotFit,
-    check_sides,
-    checked_page,
-    heuristic,
-    pack,
-    pack_all,
-    page_of,
-    units_of,
-)
+from .shared import PAGES, Answers, Arena, MovesDoNotFit, check_sides, checked_page, heuristic, pack, pack_all, units_of
 
 PAGE_WORDS = 1024  # of a page to begin with
 LENGTH_UNITS = 1 << 20  # of a tile length in 8-connected searches
@@ -249,7 +228,7 @@ class CpuSearches:
         self._h = np.empty(len(goals) * layout.rows * layout.cols, np.int32 if layout.moves == 4 else np.int64)
         self._numbers = np.empty(len(goals) * links_of_goal(layout) * LINK, np.int32)
         self._words, self._used = np.empty(PAGES * self._page_words, np.uint32), np.zeros(PAGES, np.int32)
-        self._scratch = np.zeros(PAGES * scratch_size(layout.shift), np.int64)
+        self._scratch = np.zeros(PAGES * search.scratch_size(layout.shift), np.int64)
         size = PAGES * window_size(layout.shift)
         self._windows = Maps(np.empty(size, np.uint8), np.empty(size, self._h.dtype))
         self._raises = np.zeros(0 if layout.avoid else len(self._numbers) // LINK, np.uint8)
@@ -330,14 +309,14 @@ def _border_to_border(jobs, maps, windows, scratch, links, arena, layout):
 def _search_blocks(worker, jobs, maps, windows, scratch, links, arena, layout):
     """A worker's share of the blocks: all border tiles of each."""
     n_blocks, size = layout.block_rows * layout.block_cols, window_size(layout.shift)
-    memory, page = memory_of(scratch, worker, layout.shift), page_of(arena, worker)
+    memory, page = search.memory_of(scratch, worker, layout.shift), Arena(arena.words, arena.used, worker, arena.room)
     own = Maps(windows.costs[worker * size : (worker + 1) * size], windows.h[worker * size : (worker + 1) * size])
     for j in range(worker, len(jobs), PAGES):
         goal, block = jobs[j] // n_blocks, jobs[j] % n_blocks
         window = own_window(block, own.costs, own.h, layout)
         load_window(window, map_toward(goal, maps, layout), layout, 0, 1)
         for number in range(layout.ring):
-            search_from_border(number, goal, window, layout, memory, links, page)
+            search.from_border(number, goal, window, layout, memory, links, page)
 
 
 @njit(parallel=True)
@@ -349,9 +328,9 @@ def _start_to_border(starts, of_goal, maps, scratch, own, arena, layout):
 @lean_njit
 def _search_starts(worker, starts, of_goal, maps, scratch, own, arena, layout):
     """A worker's share of the agents."""
-    memory, page = memory_of(scratch, worker, layout.shift), page_of(arena, worker)
+    memory, page = search.memory_of(scratch, worker, layout.shift), Arena(arena.words, arena.used, worker, arena.room)
     for i in range(len(starts) * worker // PAGES, len(starts) * (worker + 1) // PAGES):
-        search_from_start(i, starts[i], of_goal[i], maps, layout, memory, own, page)
+        search.from_start(i, starts[i], of_goal[i], maps, layout, memory, own, page)
 
 
 @njit
@@ -363,22 +342,22 @@ def _raise_loops(links, h, raises, todo, layout):
         j = np.int64(i)
         while j >= 0 and met[j] == 0:
             met[j] = i + 1
-            j = next_of(j, links, layout)
+            j = search.next_of(j, links, layout)
         if j >= 0 and met[j] == i + 1:
             while met[j] == i + 1:
                 met[j] = -1
-                raise_tile(j, h, raises, todo, layout)
-                j = next_of(j, links, layout)
+                search.raise_tile(j, h, raises, todo, layout)
+                j = search.next_of(j, links, layout)
 
 
 @njit(parallel=True)
 def _walk_all(own, links, of_goal, layout, status, length, straight, diagonal):
     for i in prange(len(of_goal)):
-        status[i], length[i], straight[i], diagonal[i] = walk(i, own, links, of_goal[i], layout)
+        status[i], length[i], straight[i], diagonal[i] = search.walk(i, own, links, of_goal[i], layout)
 
 
 @njit(parallel=True)
 def _write_all(own, links, of_goal, layout, length, words, first):
     for i in prange(len(of_goal)):
         if length[i] > 0:
-            write_moves(i, own, links, of_goal[i], layout, length[i], words, first[i])
+            search.write_moves(i, own, links, of_goal[i], layout, length[i], words, first[i])

@@ -243,7 +243,7 @@ def put_link(numbers, at, search, found, arena, layout):
 
 
 @lean_njit
-def search_from_border(number, goal, window, layout, memory, links, arena):
+def from_border(number, goal, window, layout, memory, links, arena):
     """Border-to-border: the links of one border tile of a block, to the first tile of a neighbouring block or the goal.
 
     goal: a number of links.goals
@@ -274,7 +274,7 @@ def search_from_border(number, goal, window, layout, memory, links, arena):
 
 
 @lean_njit
-def search_from_start(i, start, goal, maps, layout, memory, own, arena):
+def from_start(i, start, goal, maps, layout, memory, own, arena):
     """Start-to-border: agent i's own link, to the first border tile of its block or the goal.
 
     start: packed;  goal: a number of own.goals

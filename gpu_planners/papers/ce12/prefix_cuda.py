@@ -1,7 +1,5 @@
 """CUDA: places of many answers of different length in one array, by prefix sums. Thread blocks have SUM_THREADS."""
 
-import functools
-
 from numba import cuda, int64
 
 from ...device import cuda_jit
@@ -23,35 +21,25 @@ def place_in_block(items, sums):
     return before
 
 
-@functools.cache
-def scan_kernel():
-    """Launched with one thread block."""
+@cuda_jit
+def scan(sums, state, at, blocks):
+    """Replace each of sums, (blocks,) int64, by the sum of those before. Launched with one thread block.
 
-    @cuda_jit
-    def scan(sums, state, at, blocks):
-        """Replace each of sums, (blocks,) int64, by the sum of those before.
-
-        state[at]: gets the sum of all, MOST_WORDS + 1 where it is more
-        """
-        shared = cuda.shared.array(WALKER_WARPS, int64)
-        i, before = cuda.threadIdx.x, int64(0)
-        for _ in range(0, blocks, SUM_THREADS):
-            place, total = sum_before(sums[i] if i < blocks else int64(0), shared)
-            if i < blocks:
-                sums[i] = before + place
-            before += total
-            i += SUM_THREADS
-        if cuda.threadIdx.x == 0:
-            state[at] = min(before, int64(MOST_WORDS + 1))
-
-    return scan
+    state[at]: gets the sum of all, MOST_WORDS + 1 where it is more
+    """
+    shared = cuda.shared.array(WALKER_WARPS, int64)
+    i, before = cuda.threadIdx.x, int64(0)
+    for _ in range(0, blocks, SUM_THREADS):
+        place, total = sum_before(sums[i] if i < blocks else int64(0), shared)
+        if i < blocks:
+            sums[i] = before + place
+        before += total
+        i += SUM_THREADS
+    if cuda.threadIdx.x == 0:
+        state[at] = min(before, int64(MOST_WORDS + 1))
 
 
-@functools.cache
-def clear_kernel():
-    @cuda_jit
-    def clear(array):
-        for i in range(cuda.grid(1), len(array), cuda.gridsize(1)):
-            array[i] = 0
-
-    return clear
+@cuda_jit
+def clear(array):
+    for i in range(cuda.grid(1), len(array), cuda.gridsize(1)):
+        array[i] = 0

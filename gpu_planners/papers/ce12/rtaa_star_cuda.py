@@ -14,7 +14,7 @@ from ...grid.paths import MOST_WORDS, check_words, step_bits, word_count
 from ...parallel.buffers import DeviceBuffers
 from ...parallel.pinned import PinnedPool
 from ...parallel.team_cuda import WARP
-from .prefix_cuda import SUM_THREADS, clear_kernel, place_in_block, scan_kernel
+from .prefix_cuda import SUM_THREADS, clear, place_in_block, scan
 from .rtaa_star_search import CHUNK, LENGTH, RECORD, MetStates, Quest, World, state_count, walk, write_moves
 from .shared import PAGES, Arena
 
@@ -60,13 +60,13 @@ class CudaWalks:
             agents.copy_to_device(staged, self._stream)
             state.copy_to_device(self._head, self._stream)
             self._events[1].record(self._stream)
-            kernels.clear[self._multiprocessors * CLEAR_BLOCKS, CLEAR_THREADS, self._stream](tables)
+            clear[self._multiprocessors * CLEAR_BLOCKS, CLEAR_THREADS, self._stream](tables)
             kernels.walks[-(-threads // THREADS), THREADS, self._stream](
                 agents, self._buffers["costs"], tables, chunks, state, answers, n, threads, count // PAGES, world
             )
             self._events[2].record(self._stream)
             kernels.places[sum_blocks, SUM_THREADS, self._stream](answers, sums, n)
-            kernels.scan[1, SUM_THREADS, self._stream](sums, state, TOTAL, sum_blocks)
+            scan[1, SUM_THREADS, self._stream](sums, state, TOTAL, sum_blocks)
 
             def write(words):
                 kernels.write[sum_blocks, SUM_THREADS, self._stream](answers, chunks, state, sums, words, n)
@@ -126,4 +126,4 @@ def _kernels(moves, lookahead):
             record[int64(n) * RECORD + i] = first
             write_moves(record, int64(i) * RECORD, chunks, moves, words, first)
 
-    return SimpleNamespace(walks=walks, places=places, scan=scan_kernel(), write=write, clear=clear_kernel())
+    return SimpleNamespace(walks=walks, places=places, write=write)

@@ -111,12 +111,6 @@ def checked_page(words: int, goals: int, memory_mb: int) -> int:
 
 
 @lean_njit
-def page_of(arena, page):
-    """An arena as the worker of a page sees it."""
-    return Arena(arena.words, arena.used, page, arena.room)
-
-
-@lean_njit
 def take(arena, count):
     """Take some items of the worker's page -> number of the first one, -1 where they do not fit"""
     first = np.int64(add(arena.used, arena.page, count))
