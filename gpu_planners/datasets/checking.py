@@ -19,8 +19,8 @@ from .making import poses_of
 from .problems import NO_GOAL, NO_START
 from .reading import Dataset, load
 from .recipe import model_digest
-from .schema import arrow
-from .shards import DatasetError, Shards, is_changed, problem_of_file, read_manifest
+from .schema import arrow, digest_of
+from .shards import DIGEST, DatasetError, Shards, problem_of_file, read_manifest
 
 CLOSE = 1e-6  # metres, rad: allowed difference to what is computed again
 HALVINGS = 14  # of a motion whose proof as a whole fails, since it passes an obstacle within micrometres
@@ -59,7 +59,12 @@ def check(
     arrow()
     manifest = read_manifest(folder)
     shards, report = Shards(folder, manifest), Report()
-    robot = _same_robot(robot or robot_of(manifest), manifest)
+    robot, stored = robot or robot_of(manifest), manifest["recipe"]["robot"]
+    if model_digest(robot) != stored["model_sha256"]:
+        raise DatasetError(
+            f"robot '{robot.name}' with joints {', '.join(robot.joint_names)} is not the one of the data set, "
+            f"'{stored['name']}' with joints {', '.join(stored['joint_names'])}, or its files have changed"
+        )
     expected = {shards.file(number).name for number in range(shards.count)}
     for name in sorted({file.name for file in folder.glob("problems-*")} - expected):
         report.wrong(f"'{name}' belongs to no problem of the data set")
@@ -70,7 +75,7 @@ def check(
             continue
         try:
             data = load(shards.file(number))
-            if is_changed(data.table):
+            if data.table.schema.metadata.get(DIGEST) != digest_of(data.table).encode():
                 report.wrong(f"'{shards.file(number).name}' was changed since it was written, so that no row counts")
                 continue
             check_rows(data, robot, shards.span(number)[0], report)
@@ -93,16 +98,6 @@ def robot_of(manifest: dict) -> RobotModel:
         joints=manifest["recipe"]["robot"]["joint_names"],
         fixed=source.get("fixed") or {},
     )
-
-
-def _same_robot(robot, manifest):
-    stored = manifest["recipe"]["robot"]
-    if model_digest(robot) != stored["model_sha256"]:
-        raise DatasetError(
-            f"robot '{robot.name}' with joints {', '.join(robot.joint_names)} is not the one of the data set, "
-            f"'{stored['name']}' with joints {', '.join(stored['joint_names'])}, or its files have changed"
-        )
-    return robot
 
 
 def check_rows(data: Dataset, robot: RobotModel, first: int, report: Report) -> None:

@@ -94,22 +94,15 @@ def problem_of_file(shards: Shards, number: int) -> str:
     return ""
 
 
-def is_changed(table: Any) -> bool:
-    """Are the rows of a file others than those that were written?"""
-    return table.schema.metadata.get(DIGEST) != digest_of(table).encode()
-
-
 def write_parquet(table: Any, file: Any) -> None:
     """Write a table as every file of a data set is; the same table gives the same bytes."""
-    pa = arrow()
-    floats = plain_floats(table.schema)
-    pa.parquet.write_table(
+    arrow().parquet.write_table(
         table,
         file,
         row_group_size=MOST_ROWS,
         compression="zstd",
         use_dictionary=["status", "message", "obstacles.list.element.name", "obstacles.list.element.kind"],
-        use_byte_stream_split=floats,
+        use_byte_stream_split=plain_floats(table.schema),
         write_page_checksum=True,
     )
 
