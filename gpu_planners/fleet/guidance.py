@@ -80,7 +80,7 @@ class Guidance:
         return cls(moves, UNIT, TURN)
 
     def finer(self) -> "Guidance":
-        """The same costs in smaller units, where these are coarse, so that small additions count."""
+        """These costs in smaller units, if they are coarse, so that small additions count."""
         most = int(self.moves.max()) + 4 * self.turn
         factor = max(1, min(UNIT // self.unit, MOST_DIFFERENCE // most))
         return Guidance(self.moves.astype(np.int64) * factor, self.unit * factor, self.turn * factor)

@@ -81,14 +81,14 @@ def _solve_plain(fleet, instance, faces, model, began, deadline, seed, assign):
         tiles, message = exchanged(instance, memory, part_of(deadline, FIRST_SHARE))
     else:
         tiles, message = first_plan(instance, model, part_of(deadline, FIRST_SHARE), seed, memory)
-    moving = Moving(instance, tiles, faces, model, deadline=deadline)
+    moving = Moving(instance, tiles, message, faces, model, deadline=deadline)
     first_s = time.perf_counter() - began
     if not assign:
-        moving, message = _other_plans(moving, message, faces, model, deadline, seed, memory)
+        moving = _other_plans(moving, model, deadline, seed, memory)
         if model.turning and moving.loss() > CROWDED * moving.traffic.least.sum(dtype=np.int64):
-            moving, message = _stepped(moving, message, fleet, faces, model, deadline)
+            moving = _stepped(moving, fleet, faces, deadline)
     moving.improve(deadline, seed, memory)
-    return moving.plan(began, first_s, message)
+    return moving.plan(began, first_s)
 
 
 def walk(fleet, instance, faces, speeds, deadline):
@@ -132,19 +132,17 @@ def walk(fleet, instance, faces, speeds, deadline):
     return positions, headings, bounds, message
 
 
-def _stepped(moving, message, fleet, faces, model, deadline):
+def _stepped(moving, fleet, faces, deadline):
     """Let the fleet's own steps, which look ahead at the cost of turns, plan too. -> the better plan"""
-    instance = moving.instance
     ticks = np.ones((len(faces), 2), np.int32)
-    walked, _, _, ended = walk(fleet, instance, faces, ticks, part_of(deadline, STEPS_SHARE))
+    walked, _, _, ended = walk(fleet, moving.instance, faces, ticks, part_of(deadline, STEPS_SHARE))
     if ended != "solved":
-        return moving, message
-    tiles = np.where(walked[..., 0] < 0, -1, instance.number[walked[..., 0], walked[..., 1]]).astype(np.int32)
-    other = Moving(instance, tiles, faces, model, moving.traffic.least)
-    return (other, ended) if message != "solved" or other.loss() < moving.loss() else (moving, message)
+        return moving
+    tiles = np.where(walked[..., 0] < 0, -1, moving.instance.number[walked[..., 0], walked[..., 1]]).astype(np.int32)
+    return moving.or_better(tiles)
 
 
-def _other_plans(moving, message, faces, model, deadline, seed, memory_limit_bytes):
+def _other_plans(moving, model, deadline, seed, memory_limit_bytes):
     """Search again with ways spread over the map, more often the smaller the plan. -> the best plan"""
     instance = moving.instance
     size = max(1, moving.traffic.tile.size)
@@ -155,12 +153,10 @@ def _other_plans(moving, message, faces, model, deadline, seed, memory_limit_byt
             spread_out(instance, part_of(deadline, SPREAD_SHARE), seed, memory_limit_bytes)
         tiles, ended = first_plan(instance, model, part_of(deadline, AGAIN_SHARE), seed + attempt, memory_limit_bytes)
         if ended == "solved":
-            other = Moving(instance, tiles, faces, model, moving.traffic.least)
-            if message != "solved" or other.loss() < moving.loss():
-                moving, message = other, ended
-        elif message != "solved" and attempt > 1:
+            moving = moving.or_better(tiles)
+        elif moving.message != "solved" and attempt > 1:
             break
-    return moving, message
+    return moving
 
 
 _warmed: set = set()

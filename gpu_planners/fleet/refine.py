@@ -23,11 +23,13 @@ PATIENCE = 4000  # groups without a gain, after which a plan is left
 
 
 class Moving:
-    """A plan that is made better."""
+    """A plan that is made better.
 
-    def __init__(self, instance, tiles, faces, model, least=None, deadline=NEVER):
-        """tiles: (steps + 1, N), changed; least: (N,) int32 steps of each agent alone; None: to be found"""
-        self.instance, n = instance, len(instance.start)
+    tiles: (steps + 1, N), changed; message: what happened; least: (N,) int32 steps of each agent alone, None: not known
+    """
+
+    def __init__(self, instance, tiles, message, faces, model, least=None, deadline=NEVER):
+        self.instance, self.message, self._motion, n = instance, message, (faces, model), len(instance.start)
         tiles, headings = timed(instance, tiles, faces, model)
         cost = np.where(instance.goal < 0, 0, arrivals(tiles != instance.goal)).astype(np.int32)
         ways = np.ascontiguousarray(tiles.T), np.ascontiguousarray(headings.T, np.uint8), np.zeros((0, 0), np.int32)
@@ -44,6 +46,11 @@ class Moving:
         """Steps that agents take beyond those that they would take alone."""
         some = self.instance.goal >= 0
         return int((self.traffic.cost - self.traffic.least)[some].sum(dtype=np.int64))
+
+    def or_better(self, tiles):
+        """-> this plan, or a better one that solves all, of tiles (steps + 1, N), changed"""
+        other = Moving(self.instance, tiles, "solved", *self._motion, self.traffic.least)
+        return other if self.message != "solved" or other.loss() < self.loss() else self
 
     def improve(self, deadline, seed, memory_limit_bytes):
         """Make the plan better until the time is over, or nothing more is gained for long."""
@@ -76,9 +83,8 @@ class Moving:
             if late(deadline):
                 return
 
-    def plan(self, began, first_s, message):
-        traffic, instance = self.traffic, self.instance
-        steps = traffic.tile.shape[1] - 1
+    def plan(self, began, first_s):
+        traffic, instance, message, steps = self.traffic, self.instance, self.message, self.traffic.tile.shape[1] - 1
         if (traffic.cost <= steps).all():
             steps, message = int(traffic.cost.max(initial=0)), "solved"
         positions = instance.places(traffic.tile[:, : steps + 1].T)
