@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numba
 
-from . import sources
+from . import inner_code, sources
 from .errors import DeviceError, GpuPlannersError, shown
 
 SOON_S = 3.0  # loading compiled code takes less
@@ -58,7 +58,7 @@ def njit(function=None, **options):
     if function is None:
         return functools.partial(njit, **options)
     options = {"cache": True, "fastmath": {"contract", "nsz", "arcp"}, "error_model": "numpy", "nogil": True} | options
-    return _with_package_cache(function, numba.njit(**options))
+    return inner_code.compile_as_asked(_with_package_cache(function, numba.njit(**options)))
 
 
 def lean_njit(function):

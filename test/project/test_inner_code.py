@@ -1,0 +1,86 @@
+"""Inner functions are compiled for their callers alone, and nobody else can tell."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from checkout import ROOT
+
+from gpu_planners import inner_code
+
+MODULE = """
+import numba
+import numpy as np
+from gpu_planners import device, inner_code
+
+FITS = {fits}
+inner_code.FITS = inner_code.FITS and FITS
+njit = device.njit
+
+@njit
+def quarter(x):
+    return x / 4
+
+@njit
+def checked(x):
+    if x < 0:
+        raise ValueError("x is negative")
+    return quarter(x)
+
+@numba.njit
+def foreign(x):
+    return checked(x) + quarter(x)
+
+@njit
+def entry(x):
+    return foreign(x) + checked(x)
+
+@njit(parallel=True)
+def loop(values, out):
+    for i in numba.prange(len(values)):
+        out[i] = checked(values[i])
+
+@numba.njit
+def others(x):
+    return checked(x) + 1
+
+values, out = np.arange(6.0), np.zeros(6)
+print(entry(3.0), others(3.0))
+loop(values, out)
+print(out.tolist())
+if {more}:
+    print(quarter(6.0), checked(9.0), foreign(6.0))
+for function in (entry, checked, others):
+    try:
+        print(function(-1.0))
+    except ValueError as error:
+        print(error)
+print("saved", sum(sum(f.stats.cache_misses.values()) for f in (quarter, checked, entry, loop)),
+      "loaded", sum(sum(f.stats.cache_hits.values()) for f in (quarter, checked, entry, loop)))
+"""
+
+
+def printed(folder, fits=True, more=False):
+    folder.mkdir(exist_ok=True)
+    (folder / "made.py").write_text(MODULE.format(fits=fits, more=more))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(folder / "cache")}
+    command = [sys.executable, folder / "made.py"]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=580)
+    assert run.returncode == 0, run.stderr
+    return run.stdout.splitlines()
+
+
+def test_answers_are_those_of_numba_also_when_loaded_and_when_called_both_ways(tmp_path):
+    *first, _ = printed(tmp_path / "a", more=True)
+    *again, _ = printed(tmp_path / "a", more=True)
+    *as_numba, _ = printed(tmp_path / "b", fits=False, more=True)
+    assert first == again == as_numba
+    assert first[:3] == ["2.25 1.75", str([i / 4 for i in range(6)]), "1.5 2.25 3.0"]
+    assert first[3:] == ["x is negative"] * 3
+
+
+@pytest.mark.skipif(not inner_code.FITS, reason="this Numba compiles in its own way")
+def test_only_what_python_calls_is_saved(tmp_path):
+    assert printed(tmp_path)[-1] == "saved 3 loaded 0"  # entry, loop, and checked, which `others` asks for by itself
+    assert printed(tmp_path)[-1] == "saved 0 loaded 3"
