@@ -9,8 +9,8 @@ saved. Answers and speed stay the same; compiling takes less than half of the ti
 Who asks tells them apart: a dispatcher that is asked to compile while another of ours compiles serves that one. If
 Python calls the function later, it is compiled once more, as an entry.
 
-This reaches into Numba's code generator (Numba 0.61 to 0.68). Where a name that it needs is missing, `compile_as` leaves
-dispatchers as they are, and Numba compiles in its own way.
+This reaches into Numba's code generator (Numba 0.61 to 0.68). Where a name that it needs is missing, `compile_as_asked`
+leaves dispatchers as they are, and Numba compiles in its own way.
 """
 
 import contextlib
@@ -122,7 +122,7 @@ def _compiling(codegen, kind_of=None):
 
 
 def _compile_foreign(dispatcher, signature):
-    """Dispatcher.compile while functions of ours compile: others' functions, which Python may call, stay as they are."""
+    """Dispatcher.compile while functions of ours compile: functions of others stay what Python can call."""
     with global_compiler_lock:
         if not _under_way or dispatcher.py_func.__module__.partition(".")[0] in ("numba", __package__):
             return _numba_compile(dispatcher, signature)  # of an @overload, which Python never calls
@@ -168,4 +168,4 @@ def compile_as_asked(dispatcher):
 
 if FITS:
     _numba_compile = Dispatcher.compile
-    Dispatcher.compile = _compile_foreign
+    Dispatcher.compile = _compile_foreign  # type: ignore[method-assign]
