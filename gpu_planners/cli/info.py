@@ -49,7 +49,7 @@ def run(_options: argparse.Namespace, _rest: list[str]) -> None:
 
 
 def _table(title, *columns):
-    """Where it is narrow, words are broken, not cut: there are commands among them."""
+    """A table that breaks long words in a narrow terminal, and cuts none: some are commands to copy."""
     return Table(*(Column(name, overflow="fold") for name in columns), title=title, title_justify="left")
 
 

@@ -151,7 +151,10 @@ def least_on(devices: Sequence[str]) -> int:
 
 @functools.cache
 def _threads(devices, process):
-    """A thread for each device, kept with what it keeps. process: so that a forked child has threads of its own"""
+    """A pool with a thread for each device, kept for later calls, as is what its threads keep.
+
+    process: number of this one, so that a forked child gets a pool of its own
+    """
     names: queue.SimpleQueue = queue.SimpleQueue()
     for device in devices:
         names.put(device)

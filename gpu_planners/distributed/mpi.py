@@ -74,7 +74,7 @@ def _started_by_all_processes():
 
 
 def _abort_if_unclean(mpi):
-    """mpi4py ends MPI after this, where failed ranks would wait for one that hangs."""
+    """Abort where ranks have failed: MPI_Finalize, which mpi4py calls next, would wait for one that hangs."""
     if unclean and not mpi.Is_finalized():
         sys.stdout.flush()
         sys.stderr.flush()

@@ -46,7 +46,7 @@ from sensor_msgs.msg import JointState
 from shape_msgs.msg import SolidPrimitive
 from test_scene_node import octree_of
 
-from gpu_planners.nodes.common.ros import seconds
+from gpu_planners.nodes.common.ros import DEEP, seconds
 from gpu_planners.verify import CoalScene
 
 CODES = MoveItErrorCodes
@@ -70,7 +70,7 @@ class MoveItNode(RunningNode):
     def __init__(self, robot=ROBOT, **parameters):
         super().__init__(robot, **({"world_frame": "world", "tip_link": "hand", "group": ""} | parameters))
         name = parameters.get("move_group_action", "move_action")
-        self.action = ActionClient(self.client_node, MoveGroup, name)
+        self.action = ActionClient(self.client_node, MoveGroup, name, goal_service_qos_profile=DEEP)
         assert self.action.wait_for_server(10)
         self.clients = {}
 

@@ -40,7 +40,7 @@ def run(options: argparse.Namespace, _rest: list[str]) -> None:
 
 
 def _check_address(host, port):
-    """viser would wait for ever for a server that cannot begin."""
+    """Refuse an address at which no server can begin: viser would wait for it for ever."""
     if not 0 <= port <= MOST_PORT:
         raise InputError(f"--port is {port}; allowed: 0 to {MOST_PORT}")
     try:

@@ -87,7 +87,7 @@ class MapPage:
 
 
 def _server(options, handler):
-    """At the port that is asked for, or the next free one."""
+    """A server at the port that is asked for, or at the next free one."""
     ports: Iterator[int] = iter(range(options.port, min(options.port + MOST_PORTS, 65536)) if options.port else [0])
     for port in ports:
         try:
@@ -139,7 +139,7 @@ class PathMoves:
 
 
 class FleetMoves:
-    """As PathMoves, of agents that never collide; each gets another errand when it has done one."""
+    """Agents that never collide; each gets another errand when it has done one. Attributes as of PathMoves."""
 
     live = "errands"
 

@@ -144,7 +144,7 @@ def _spans(robot):
 
 
 class NodeSource(LocalSource):
-    """Motions from a running arm_planner. Whether a configuration collides is found out here, among its obstacles.
+    """Motions from a running arm_planner. This process checks what collides, among the node's obstacles.
 
     name: of the node
     """

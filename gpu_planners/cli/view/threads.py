@@ -19,7 +19,7 @@ class Newest:
         self._thread.start()
 
     def do(self, kind: str, job: Callable[[], None]) -> None:
-        """Do this in place of what waits of its kind."""
+        """Queue a job, in place of the one of its kind that waits."""
         with self._changed:
             self._jobs[kind] = job
             self._changed.notify()

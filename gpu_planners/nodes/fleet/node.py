@@ -165,8 +165,8 @@ class FleetPlannerNode(PlannerNode):
 
 
 def warm_up(values: FleetParameters, device: str) -> None:
-    """Compile or load what steps and requests need, by small ones: agents in each other's way, errors of agents, a map
-    that changes, a budget, whole plans."""
+    """Compile or load what steps and requests need, by small examples: agents in each other's way, errors of agents, a
+    map that changes, a budget, whole plans."""
     apart = values.fleet.size + values.fleet.safety_distance
     side = 4 * apart + 2
     planner = FleetPlanner(GridMap(np.ones((side, side), np.uint8), 4), values.motion, device, values.fleet)

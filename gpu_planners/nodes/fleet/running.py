@@ -284,7 +284,7 @@ class RunningFleet:
         self.planner.observe(np.where(known[:, None], wanted, -1), faces, np.flatnonzero(there & unknown))
 
     def _keep_apart(self, wanted, planned, unknown):
-        """Where reports put two agents on one tile, take those that the planner has elsewhere to be there.
+        """Where reports put two agents on one tile, move back those that the planner has elsewhere.
 
         wanted: (numbers, 2) tiles, changed in place; unknown: (numbers,) bool, set for those that were moved
         """
@@ -371,7 +371,7 @@ class RunningFleet:
             self._recent.popleft()
 
     def _states(self, numbers, tiles):
-        """(K,) of AgentActions; those further down count more."""
+        """(K,) states of AgentActions; of several that hold, the one that is assigned last counts."""
         agents, ids = self._agents[numbers], [self._ids[number] for number in numbers]
         states = np.full(len(numbers), AgentActions.MOVING, np.uint8)
         states[np.isin(numbers, self.planner.stuck)] = AgentActions.STUCK

@@ -123,7 +123,7 @@ def kind_of(algorithm: str, grid: GridMap, block_size: int, device: str) -> str:
 
 
 def warm_up(scene: GridScene, values: GridParameters, algorithm: str) -> str:
-    """Compile or load what requests and changes of the map need, by small ones on the present map -> the devices."""
+    """Compile or load what requests and changes of the map need, by small examples on the map there is -> devices."""
     planners, grid = scene.planners(algorithm), scene.require_map()
     for planner in planners:
         _use(planner, grid)
@@ -134,7 +134,7 @@ def warm_up(scene: GridScene, values: GridParameters, algorithm: str) -> str:
 def compile_algorithm(
     algorithm: str, connectivity: int, uniform_cost: bool, values: GridParameters, device: str
 ) -> None:
-    """Compile what requests to an algorithm need on maps of a kind and a device, by small ones on a small map."""
+    """Compile what requests to an algorithm need on maps of a kind and a device, by small examples on a small map."""
     costs = np.ones((64, 64), np.uint8)
     costs[0, 0] = 1 if uniform_cost else 2
     grid = GridMap(costs, connectivity)

@@ -54,7 +54,7 @@ def reached(grid: GridMap, way: Poses, tolerance: float) -> tuple[Poses, list[st
 
 
 def near_goal(grid: GridMap, start: np.ndarray, goal: np.ndarray, tolerance: float) -> np.ndarray:
-    """(1, 2) the goal, or where it is occupied the nearest tile within the tolerance that the start is joined to.
+    """(1, 2) the goal, or where it is occupied the nearest tile in the tolerance that the start can reach.
 
     start, goal: (1, 2) tiles; tolerance: metres
     """
@@ -83,7 +83,7 @@ def _parts(grid):
 
 
 def joined(plan: AgentsPlan) -> Path:
-    """The paths of a plan of legs as one: where one ends and the next begins is one pose.
+    """The paths of a plan's legs as one path, in which the end of a leg and the begin of the next are one pose.
 
     RequestError where a leg has no path; of several the text says which.
     """

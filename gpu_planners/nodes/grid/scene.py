@@ -116,5 +116,5 @@ def inflated(grid: GridMap, footprint: float, radius: float, scaling: float, tab
 
 
 def _cells(radius, resolution):
-    """How many cells far costs reach: Nav2's layer rounds up."""
+    """How many cells far costs reach, rounded up as by Nav2's layer."""
     return math.ceil(radius / resolution)

@@ -49,7 +49,7 @@ def blind_checker(robot: RobotModel, device: str) -> CollisionChecker:
 
 
 def plan(query: MotionQuery) -> tuple[PlannedMotion, float]:
-    """The motion, and how much of the way it goes, 0..1, each waypoint the same part of it.
+    """The motion, and the part of the way that it goes, 0..1, of which each waypoint is an equal share.
 
     It goes through waypoints without a stop as far as it stays within the line's tolerance of them. Fewer waypoints
     than were asked for are no failure, as in MoveIt: the text says what ended the way.
@@ -130,7 +130,7 @@ def _before_jump(query, poses, tip):
 
 
 def _with_steps(trajectory, tip, max_step):
-    """The same motion with as many points as move the tip by no more than max_step metres from one to the next."""
+    """A motion with more points, between which the tip moves by no more than max_step metres."""
     times = trajectory.times
     while len(times) > 1:
         far = np.linalg.norm(np.diff(tip.pose(trajectory.at(times)[0])[:, :3, 3], axis=0), axis=1) > max_step

@@ -141,7 +141,7 @@ def is_empty(message: Constraints) -> bool:
 
 
 def read_constraints(message: Constraints, reference: Reference, what: str) -> Region:
-    """Region of a Constraints message. Frames that move count where they are at the state of the reference.
+    """Region of a Constraints message. Frames that move are taken where the reference's state has them.
 
     RequestError with INVALID_GOAL_CONSTRAINTS, INVALID_LINK_NAME, FRAME_TRANSFORM_FAILURE; what: for its text
     """

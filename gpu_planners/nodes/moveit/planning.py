@@ -114,7 +114,7 @@ def _goals(regions, query, kept, began, limit):
 
 
 def _kept_goals(region, query, kept, until, seed):
-    """goals_in, of those that keep the path constraint."""
+    """Goals of a region, as of goals_in, that keep the path constraint."""
     asked = query.checker, query.start, query.values.ik_solutions, until, seed
     found = goals_in(region, *asked)
     if kept is None:

@@ -150,7 +150,7 @@ class MoveItServer:
         return response
 
     def _query(self, request, planner, scene_counts, diff=None):
-        """MotionQuery of a request to plan. scene_counts: that of the node, which must be known then"""
+        """MotionQuery of a request to plan. scene_counts: does the node's scene count? Then it must be known"""
         values = self._arm.values
         if scene_counts:
             self._arm.require_known_scene()
@@ -164,7 +164,7 @@ class MoveItServer:
         return MotionQuery(request, values, checker, reference, start)
 
     def _shown(self, motion, query):
-        """RobotState where a motion starts, which is shown."""
+        """Show a motion -> the RobotState of its start."""
         robot, objects = query.checker.robot, query.reference.objects
         start = scenes.state_message(robot, query.reference.positions, objects)
         if self._paths.get_subscription_count():
@@ -303,7 +303,7 @@ class MoveItServer:
             self._scenes.publish(scenes.scene_message(self._current()))
 
     def _current(self):
-        """Reference of what is measured now, without joints where joint_states are none."""
+        """Reference of what is measured now, without joints where joint_states has brought none lately."""
         robot = self._scene.require_robot()
         try:
             positions = self._arm.measured() or {}
