@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 
 from ..arguments import checked
 from ..arm.planners.result import PlanningResult, Status
-from ..arm.planners.rrt_connect.planner import batch_of, solve_part
+from ..arm.planners.rrt_connect.batch import batch_of, solve_part
 from ..arm.planners.rrt_connect.request import BatchShape
 from ..arm.robot.model import RobotModel
 from ..arm.trajectory import time_parameterize

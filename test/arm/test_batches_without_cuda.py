@@ -19,7 +19,7 @@ from gpu_planners.device import lean_njit
 from gpu_planners.parallel.team import Worker
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed: pip install 'gpu_planners[gpu]'")
-from gpu_planners.arm.planners.rrt_connect import cuda, passes_cuda  # noqa: E402
+from gpu_planners.arm.planners.rrt_connect import cuda  # noqa: E402
 
 RAW = rrt_connect.Settings(shortcut_rounds=0, range=0.3, max_samples=3000, time_limit_s=100.0)
 
@@ -96,7 +96,7 @@ def solved(problems, checkers, settings):
     engine._scenes = SceneStore(lambda count, dtype: np.zeros(count, dtype).view(OnHost))
     queries = open_queries([one.start for one in problems], [one.goals for one in problems], checkers, settings)
     whole = BatchShape(len(queries), max(len(one.goals) for one in problems))
-    results = engine.solve_many(queries, checkers, settings, list(range(len(queries))), whole)
+    results = engine.solve_many(queries, settings, list(range(len(queries))), whole)
     return results, engine._many.launches
 
 
@@ -115,8 +115,8 @@ def test_paths_are_free_and_do_not_depend_on_the_room_for_them(batch, settings, 
         if result.solved:
             assert np.array_equal(result.path[0], problem.start)
             assert checker.motions_valid(result.path[:-1], result.path[1:]).mean() > 0.9
-    monkeypatch.setattr(passes_cuda, "CORNERS_OF_MANY", 1)
-    monkeypatch.setattr(passes_cuda, "CORNERS", 1)
+    monkeypatch.setattr(cuda, "CORNERS_OF_MANY", 1)
+    monkeypatch.setattr(cuda, "CORNERS", 1)
     again, more = solved(*batch, settings)
     assert more > launches
     assert_same(results, again)
@@ -130,16 +130,16 @@ def assert_same(results, others):
 
 def test_problems_go_on_where_they_stopped(batch, monkeypatch):
     """In many passes as in one, and in groups as all at once."""
-    monkeypatch.setattr(passes_cuda, "FIRST", passes_cuda.Pass(4, True, 20))
-    monkeypatch.setattr(passes_cuda, "LATER", (passes_cuda.Pass(8, True, passes_cuda.GREATEST),))
+    monkeypatch.setattr(cuda, "FIRST", cuda.Pass(4, True, 20))
+    monkeypatch.setattr(cuda, "LATER", (cuda.Pass(8, True, cuda.GREATEST),))
     results, launches = solved(*batch, RAW)
     assert launches == 2 and sum(result.samples > 100 for result in results) > 2
-    steps = tuple(passes_cuda.Pass(8, False, until) for until in (40, 80, 160, 800, passes_cuda.GREATEST))
-    monkeypatch.setattr(passes_cuda, "LATER", steps)
+    steps = tuple(cuda.Pass(8, False, until) for until in (40, 80, 160, 800, cuda.GREATEST))
+    monkeypatch.setattr(cuda, "LATER", steps)
     in_steps, more = solved(*batch, RAW)
     assert more > 4
     assert_same(results, in_steps)
-    monkeypatch.setattr(passes_cuda, "KEPT", 1)
+    monkeypatch.setattr(cuda, "KEPT", 1)
     in_groups, most = solved(*batch, RAW)
     assert most > more
     assert_same(results, in_groups)

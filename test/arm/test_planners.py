@@ -14,9 +14,8 @@ from gpu_planners.arm import CollisionChecker, CollisionWorld, Status, load_urdf
 from gpu_planners.arm.planners import prm, rrt_connect
 from gpu_planners.arm.planners.query import Query
 from gpu_planners.arm.planners.result import path_length
-from gpu_planners.arm.planners.rrt_connect import cpu
-from gpu_planners.arm.planners.rrt_connect.request import write_requests
-from gpu_planners.arm.planners.shortcut import shortcut
+from gpu_planners.arm.planners.rrt_connect import request
+from gpu_planners.arm.planners.shorten import shortcut
 from gpu_planners.datasets.furniture import FAMILIES
 from gpu_planners.errors import SettingsError
 from gpu_planners.papers.dl14.image import ImageChecker
@@ -245,7 +244,8 @@ def test_rounds_that_grow_solve_as_well(monkeypatch):
         rounds.append((2, same["batch"]))
         write_requests(*arguments, **{**same, "first": 2})
 
-    monkeypatch.setattr(cpu, "write_requests", growing)
+    write_requests = request.write_requests
+    monkeypatch.setattr(request, "write_requests", growing)
     for robot in ("panda", "tiago"):
         solve_generated(robot, rrt_connect, settings)
     assert set(rounds) == {(2, 16)}

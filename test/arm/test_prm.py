@@ -313,10 +313,10 @@ def test_block_index_finds_the_nearest(dof, count):
     found, squared = np.empty(5, dtype=np.int32), np.empty(5, dtype=np.float32)
     for q in rng.uniform(-3, 4, (100, dof)).astype(np.float32):
         distance = np.linalg.norm(points - q, axis=1)
-        for reach, label, same in ((1e18, ANY, True), (1.0, 1, True), (1.5, 2, False)):
-            taken = np.flatnonzero((distance <= reach) & ((label == ANY) | ((labels == label) == same)))
+        for reach, label in ((1e18, ANY), (1.0, 1), (1.5, 2)):
+            taken = np.flatnonzero((distance <= reach) & ((label == ANY) | (labels == label)))
             expected = taken[np.argsort(distance[taken], kind="stable")][:5]
-            n = nearest(blocks, q, np.float32(reach), labels, label, same, found, squared)
+            n = nearest(blocks, q, np.float32(reach), labels, label, found, squared)
             assert n == len(expected)
             assert np.allclose(distance[found[:n]], distance[expected], rtol=1e-5)
             assert np.allclose(squared[:n], distance[expected] ** 2, rtol=1e-5)

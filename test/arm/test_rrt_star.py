@@ -11,6 +11,7 @@ from rrt_star_oracle import least_gamma
 from rrt_star_oracle import rrt_star as reference
 from walled_point import DEVICES, GOAL, OPTIMUM, PLAIN, START, free_by_oracle, walled
 
+from gpu_planners.arm.planners.node_store import TILE
 from gpu_planners.arm.planners.query import open_query
 from gpu_planners.arm.planners.tree import growth, rrt, rrt_star
 from gpu_planners.arm.planners.tree import search as tree_search
@@ -99,7 +100,7 @@ def test_informed_samples_help_and_stay_inside():
     before, cost = search.count, search.cost
     while search.drawn < 1500:
         search.advance()
-    q = search.nodes()[0][before:]
+    q = tree_of(search)[0][before:]
     sums = np.linalg.norm(q - START, axis=1) + np.linalg.norm(q - GOAL, axis=1)
     assert len(q) > 300 and sums.max() <= cost * (1 + 1e-5)
     assert (q >= 0).all() and (q <= 1).all()
@@ -111,10 +112,24 @@ def test_informed_samples_help_and_stay_inside():
 def grown(checker, start, goals, settings, star=True, informed=False, seed=0, samples=None):
     """-> TreeSearch after all of its samples, or after so many."""
     settings = replace(settings, time_limit_s=3600.0)  # a search that is late draws no more
-    search = TreeSearch(open_query(start, goals, checker, settings), checker, settings, seed, star, 1.1, informed)
+    search = TreeSearch(open_query(start, goals, checker, settings), settings, seed, star, 1.1, informed)
     while search.drawn < (samples or settings.max_samples):
         search.advance()
     return search
+
+
+def tree_of(search):
+    """-> configurations (n, dof), parents (n,): -1 at the root, -2 where none, and edges (n,).
+
+    The goals come first, then rows that are not used, then the start, `search.first`."""
+    growth, n = search.buffers.growth(), search.count
+    tree, dof = growth.tree, len(growth.tree.scale)
+    tiles = tree.nodes[: len(tree.nodes) // (dof * TILE) * dof * TILE].reshape(-1, dof, TILE)
+    q = tiles.transpose(0, 2, 1).reshape(-1, dof)[:n] / growth.tree.scale
+    parents, edges = tree.parent[:n].copy(), tree.edge[:n].copy()
+    unused = slice(len(search.query.goals), search.first)
+    q[unused], parents[unused], edges[unused] = 0, -2, 0
+    return q, parents, edges
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -124,7 +139,7 @@ def test_the_tree_is_consistent(device, star):
     arm, boxes, start, goal = nine_link_scene()
     settings = rrt_star.Settings(max_samples=1500, batch=128, **PLAIN)
     search = grown(PlanarChecker(arm, boxes, device), start, [goal, goal + 0.1], settings, star)
-    q, parents, edges, regions = search.nodes()
+    q, parents, edges = tree_of(search)
     reached = np.flatnonzero(parents >= 0)
     reached = reached[(reached < 2) | (reached > search.first)]
     assert len(reached) > 300 and parents[search.first] == -1
@@ -192,9 +207,9 @@ def test_time_limit_ends_with_the_best_so_far():
 def test_more_nodes_than_there_was_room(device, monkeypatch):
     """The buffers grow during a query, and the tree stays the same."""
     checker, settings = walled(device), rrt_star.Settings(max_samples=20_000, batch=1024, **PLAIN)
-    nodes = grown(checker, START, GOAL, settings).nodes()
+    nodes = tree_of(grown(checker, START, GOAL, settings))
     monkeypatch.setattr(tree_search, "FIRST_NODES", 64)
-    assert all(np.array_equal(a, b) for a, b in zip(nodes, grown(checker, START, GOAL, settings).nodes()))
+    assert all(np.array_equal(a, b) for a, b in zip(nodes, tree_of(grown(checker, START, GOAL, settings))))
 
 
 @pytest.mark.parametrize("device", DEVICES[1:])

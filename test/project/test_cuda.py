@@ -9,7 +9,7 @@ from benchmarks.problems import add_obstacles, load_problems, missing_data, robo
 from gpu_planners.arm import CollisionChecker, CollisionWorld, MotionCheck, Status, load_urdf
 from gpu_planners.arm.planners import prm, rrt_connect
 from gpu_planners.arm.planners.result import path_length
-from gpu_planners.arm.planners.shortcut import shortcut
+from gpu_planners.arm.planners.shorten import shortcut
 from gpu_planners.device import cuda_problem
 
 pytestmark = [
@@ -178,15 +178,15 @@ def test_few_hard_problems_of_a_batch_have_teams_of_blocks(robot, problems):
 
 def test_paths_for_which_there_was_no_room_are_searched_again_as_they_were(robot, problems, monkeypatch):
     """Whose path found none followed from whose came first."""
-    from gpu_planners.arm.planners.rrt_connect import cuda, passes_cuda
+    from gpu_planners.arm.planners.rrt_connect import cuda
 
     checkers_of = [checkers(robot, problem)[1] for problem in problems]
     starts, goals = [problem.start for problem in problems], [problem.goals for problem in problems]
     settings = rrt_connect.Settings(shortcut_rounds=0, range=0.3, max_samples=300)
     plain = rrt_connect.solve_batch(starts, goals, checkers_of, settings, seed=2)
     cuda.engine_on.cache_clear()
-    monkeypatch.setattr(passes_cuda, "CORNERS_OF_MANY", 1)
-    monkeypatch.setattr(passes_cuda, "CORNERS", 1)
+    monkeypatch.setattr(cuda, "CORNERS_OF_MANY", 1)
+    monkeypatch.setattr(cuda, "CORNERS", 1)
     tight = rrt_connect.solve_batch(starts, goals, checkers_of, settings, seed=2)
     assert all(np.array_equal(one.path, other.path) for one, other in zip(plain, tight))
     assert [one.samples for one in plain] == [one.samples for one in tight] and sum(one.solved for one in plain) > 3

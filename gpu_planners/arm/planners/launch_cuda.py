@@ -40,25 +40,6 @@ def grid_worker(memory):
     return team_worker(cuda.gridDim.x, memory, memory)
 
 
-def _zeros(count, dtype):
-    return cuda.to_device(np.zeros(count, dtype))
-
-
-class Twins:
-    """An array of the device and its page-locked twin on the host."""
-
-    def __init__(self, device, host):
-        self.device, self.host = device, host
-
-    def send(self, count: int, stream) -> None:
-        """Copy the first `count` numbers to the device; they are there once the stream is synchronized."""
-        self.device[:count].copy_to_device(self.host[:count], stream)
-
-    def fetch(self, count: int, stream) -> None:
-        """Copy the first `count` numbers to the host."""
-        self.device[:count].copy_to_host(self.host[:count], stream)
-
-
 class TeamLaunch:
     """One kernel on one device, one launch at a time. Its arrays are kept from launch to launch and only grow.
 
@@ -77,32 +58,19 @@ class TeamLaunch:
         self.most_blocks = min(most, most_workers // WARPS)
         self.workers = self.most_blocks * WARPS
         self._spill = Spill(scratch_sizes)
-        self._on_device = DeviceBuffers(cuda.device_array)
-        self._zeroed = DeviceBuffers(_zeros)
-        self._mapped = DeviceBuffers(cuda.mapped_array)
-        self._pinned = DeviceBuffers(cuda.pinned_array)
+        # each (name, count, dtype) -> an array of at least so many numbers
+        self.device_array = DeviceBuffers(cuda.device_array).room  # their content is undefined
+        # on the device, zero when it is allocated: barriers lie there
+        self.zeroed = DeviceBuffers(lambda count, dtype: cuda.to_device(np.zeros(count, dtype))).room
+        # page-locked, seen by both sides; a kernel takes all of it, since the device has no address of views
+        self.mapped = DeviceBuffers(cuda.mapped_array).room
+        self.pinned = DeviceBuffers(cuda.pinned_array).room  # page-locked, to copy from and to
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Until a query ends nobody else uses the arrays, and the device is the current one."""
         with self._lock, cuda.gpus[self._index]:
             yield
-
-    def device_array(self, name: str, count: int, dtype: type):
-        """Memory of the device, at least `count` numbers; its content is undefined."""
-        return self._on_device.room(name, count, dtype)
-
-    def zeroed(self, name: str, count: int, dtype: type):
-        """Memory of the device, zero when it is allocated: barriers lie there."""
-        return self._zeroed.room(name, count, dtype)
-
-    def mapped(self, name: str, count: int, dtype: type):
-        """Page-locked memory that host and device see. A kernel takes all of it: the device has no address of views."""
-        return self._mapped.room(name, count, dtype)
-
-    def twins(self, name: str, count: int, dtype: type) -> Twins:
-        """Memory of the device, at least `count` numbers, and as many page-locked on the host."""
-        return Twins(self._on_device.room(name, count, dtype), self._pinned.room(name, count, dtype))
 
     def run(self, *arguments, wait: bool = True) -> None:
         """Launch the kernel with as many blocks as run at once, which may wait for each other; wait for its end."""

@@ -1,7 +1,7 @@
-"""Where the nodes of a growing tree lie, for all planners and on both targets.
+"""Where the nodes of a growing tree lie, for all planners and on both targets, and which one is nearest.
 
 Nodes lie in tiles of TILE, one row of a tile a joint: the lanes of a warp, and the vector registers of a CPU, read
-consecutive numbers.
+consecutive numbers. Trees of a query are small, and a scan uses all lanes.
 """
 
 import math
@@ -11,7 +11,7 @@ import numpy as np
 
 from ...device import lean_njit
 from ...parallel.memory import item, set_item
-from ...parallel.team import lane_count
+from ...parallel.team import lane_count, least_lane
 from ..spaces.interface import Space
 
 TILE = 128  # nodes of a tile: four for each lane of a warp, and rows that are worth a CPU's vector instructions
@@ -40,12 +40,6 @@ def new_desk(space: Space, dof: int) -> Desk:
 def whole_tiles(count: int) -> int:
     """The number of nodes in as many tiles as `count` nodes need."""
     return -(-count // TILE) * TILE
-
-
-def unpacked(nodes: np.ndarray, count: int, dof: int) -> np.ndarray:
-    """The first `count` nodes in tiles -> (count, dof)."""
-    tiles = nodes[: whole_tiles(count) * dof].reshape(-1, dof, TILE)
-    return tiles.transpose(0, 2, 1).reshape(-1, dof)[:count]
 
 
 @lean_njit
@@ -95,3 +89,42 @@ def steer(near, q, distance, reach):
         part = reach / distance
         for k in range(len(near)):
             q[k] = near[k] + part * (q[k] - near[k])
+
+
+@lean_njit
+def nearest(nodes, count, q, squared, lane):
+    """-> number, squared distance of the node closest to q (L2) among the first `count`; all lanes get the answer.
+
+    nodes: float32 in tiles; q: (dof,) float32; squared: (TILE,) float32 scratch. Of equals the first counts.
+    """
+    best, index = FAR, -1
+    if lane_count() == 1:
+        for first in range(0, count, TILE):
+            n = min(TILE, count - first)
+            tile_squares(nodes, first // TILE, n, q, squared)
+            for j in range(n):
+                if squared[j] < best:
+                    best, index = squared[j], first + j
+        return index, best
+    for i in range(lane, count, lane_count()):
+        distance = squared_distance(nodes, i, q)
+        if distance < best:
+            best, index = distance, i
+    best, index = least_lane(best, index)
+    return index, best
+
+
+@lean_njit
+def tile_squares(nodes, tile, count, q, squared):
+    """squared: (count,) becomes the squared distances of a tile's first nodes from q.
+
+    The loops have no constant bound: LLVM would unroll them before it looks for vectors, and find none.
+    """
+    dof = len(q)
+    squared[:count] = ZERO
+    for k in range(dof):
+        at, qk = (tile * dof + k) * TILE, q[k]
+        row = nodes[at : at + count]
+        for j in range(count):
+            d = row[j] - qk
+            squared[j] += d * d

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...arguments import missing_name
-from ...device import refuse_forked
+from ...device import refuse_forked, told_if_slow
 from ...errors import SettingsError, shown
 from ...parallel.team import NEVER, clock_ns
 from ...settings import title
@@ -19,6 +19,7 @@ from .settings import PlannerSettings
 
 GREATEST_GOALS = 100_000  # of a query: a millisecond's work each time that something looks at all of them
 FIRST_PIECE, PIECE_NS, SHARE = 4, 5_000_000, 16  # checks between the first two looks at the clock; see in_pieces
+_warm: set[tuple] = set()  # see warm_once
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,8 @@ class Query:
 
     def timed_out(self, samples: int = 0) -> PlanningResult:
         """No path within the time limit."""
-        return _timed_out(len(self.start), self.began, self.deadline, samples)
+        text = f"no path after {(self.deadline - self.began) / 1e9:g} s ({samples} samples)"
+        return self.failed(Status.TIMED_OUT, text, samples)
 
     def exhausted(self, samples: int) -> PlanningResult:
         """No path within the limit of samples."""
@@ -79,7 +81,8 @@ class Query:
 
     def failed(self, status: Status, message: str, samples: int = 0) -> PlanningResult:
         """Any other failure."""
-        return _failure(status, message, len(self.start), self.began, samples)
+        none = np.zeros((0, len(self.start)))
+        return PlanningResult(status, none, samples=int(samples), time_s=self.elapsed(), message=message)
 
     def solved(
         self,
@@ -87,7 +90,7 @@ class Query:
         goal: int,
         samples: int,
         at_goal: bool = True,
-        history: Sequence = (),
+        history: Any = (),
         cost: float | None = None,
     ) -> PlanningResult:
         """path: (K, dof); goal: index into self.goals; at_goal: does the path end there, or only near it?"""
@@ -107,17 +110,9 @@ class Query:
             path[0] = np.where(robot.continuous, self.asked_start, self.start)
         if at_goal and self.goals is not self.asked_goals:
             moved += _moved(robot, f"goal {number}", self.asked_goals[number], self.goals[goal])
-        return PlanningResult(
-            Status.SOLVED,
-            path,
-            cost,
-            number,
-            int(samples),
-            self.elapsed(),
-            "; ".join(moved),
-            np.array(history, dtype=np.float64).reshape(-1, 3),
-            tuple(moved),
-        )
+        history, texts = np.array(history, dtype=np.float64).reshape(-1, 3), tuple(moved)
+        time_s, message = self.elapsed(), "; ".join(moved)
+        return PlanningResult(Status.SOLVED, path, cost, number, int(samples), time_s, message, history, texts)
 
 
 def open_query(
@@ -136,7 +131,7 @@ def open_query(
     dof, turning = robot.dof, robot.continuous
 
     def refuse(status, message):
-        return _failure(status, message, dof, began)
+        return replace(dry_query(checker), began=began).failed(status, message)
 
     asked_start, problem = _vectors("the start", start, robot, single=True)
     if problem:
@@ -161,28 +156,17 @@ def open_query(
     if turning.any():
         goals = np.where(turning, start + _in_one_turn(_in_one_turn(goals, turning) - start, turning), goals)
     low, high = np.where(turning, start - np.pi, lower), np.where(turning, start + np.pi, upper)
-    query = Query(
-        _same(asked_start, start),
-        _same(asked_goals, goals),
-        usable,
-        low.astype(np.float32),
-        high.astype(np.float32),
-        _weights(settings, dof),
-        asked_start,
-        asked_goals,
-        began,
-        began + int(1e9 * settings.time_limit_s),
-        checker,
-        version,
-    )
+    start, goals = _same(asked_start, start), _same(asked_goals, goals)
+    box = low.astype(np.float32), high.astype(np.float32), _weights(settings, dof)
+    deadline = began + int(1e9 * settings.time_limit_s)
+    query = Query(start, goals, usable, *box, asked_start, asked_goals, began, deadline, checker, version)
     return _checked(query) if check else query
 
 
 def _checked(query):
     """The query with its goals that are free; or the failure."""
-    free = in_pieces(
-        query.checker.configurations_valid, query.deadline, np.concatenate([query.start[None], query.goals])
-    )
+    ends = np.concatenate([query.start[None], query.goals])
+    free = in_pieces(query.checker.configurations_valid, query.deadline, ends)
     if len(free) and not free[0]:
         return query.start_collides()
     if len(free) <= len(query.goals):
@@ -217,15 +201,14 @@ def open_queries(
         and _are_numbers(goals, g)
     ):
         q, g = q.astype(np.float64), g.astype(np.float64)
-        inside = ((q >= robot.lower) & (q <= robot.upper)).all(axis=1) & ((g >= robot.lower) & (g <= robot.upper)).all(
-            axis=(1, 2)
-        )
-        plain = inside & [checker.robot is robot for checker in checkers]
+        within = [((each >= robot.lower) & (each <= robot.upper)).reshape(n, -1).all(axis=1) for each in (q, g)]
+        plain = within[0] & within[1] & [checker.robot is robot for checker in checkers]
     lower, upper, weights = robot.lower.astype(np.float32), robot.upper.astype(np.float32), _weights(settings, dof)
-    numbers, queries, timed_out = np.arange(g.shape[1] if g.ndim == 3 else 0), [], None
+    numbers, timed_out = np.arange(g.shape[1] if g.ndim == 3 else 0), None
+    queries: list[Query | PlanningResult] = []
     for i, checker in enumerate(checkers):
         if timed_out is None and clock_ns() > deadline:
-            timed_out = _timed_out(dof, began, deadline, 0)  # of all that follow
+            timed_out = replace(dry_query(checker), began=began, deadline=deadline).timed_out()  # of all that follow
         if timed_out is not None:
             queries.append(timed_out)
         elif plain[i]:
@@ -249,6 +232,15 @@ def in_pieces(check: Callable[..., np.ndarray], deadline: int, *arrays: np.ndarr
         now = clock_ns()
         size = max(1, int(size * min(2.0, max(PIECE_NS, (deadline - now) // SHARE) / (now - began + 1))))
     return np.concatenate(answers) if answers else np.zeros(0, dtype=bool)
+
+
+def warm_once(what: str, checker, run: Callable[[], object]) -> None:
+    """Call run(), which compiles or loads `what`, once for checkers of a kind, before the clock of a query starts."""
+    of = type(checker.new_scratch()) if checker.device == "cpu" else checker.scratch_sizes
+    if (kind := (what, checker.device, of)) not in _warm:
+        _warm.add(kind)
+        with told_if_slow(f"{what} for {checker.device}"):
+            run()
 
 
 def dry_query(checker) -> Query:
@@ -284,17 +276,6 @@ def check_call(checker, settings: PlannerSettings, kind: type[PlannerSettings]) 
 
 def _weights(settings, dof):
     return np.asarray(settings.weights or np.ones(dof), dtype=np.float32)
-
-
-def _timed_out(dof, began, deadline, samples):
-    text = f"no path after {(deadline - began) / 1e9:g} s ({samples} samples)"
-    return _failure(Status.TIMED_OUT, text, dof, began, samples)
-
-
-def _failure(status, message, dof, began, samples=0):
-    return PlanningResult(
-        status, np.zeros((0, dof)), samples=int(samples), time_s=(clock_ns() - began) / 1e9, message=message
-    )
 
 
 def _vectors(what, value, robot, single):

@@ -90,7 +90,4 @@ class CudaShortener:
             return np.array(numbers[1 + dof : 1 + dof + order[n_order - 1] * dof]).reshape(-1, dof)
 
 
-@functools.cache
-def shortener(device: str, scratch_sizes: tuple) -> CudaShortener:
-    """The one for a device and a kind of space: made once, kept."""
-    return CudaShortener(device, scratch_sizes)
+shortener = functools.cache(CudaShortener)  # (device, scratch_sizes) -> that of a kind of checker: made once, kept

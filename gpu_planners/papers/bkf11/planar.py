@@ -33,7 +33,7 @@ ZERO, ONE, HALF = np.float32(0), np.float32(1), np.float32(0.5)
 LARGEST = np.float32(2 * np.pi)  # rad: a joint beyond is not free; `sine_cosine` is good for sums of these
 MOST_LINKS = 64
 # the scene: ints are the numbers of links and rectangles; floats the links' lengths, then the rectangles
-_LINKS, _RECTANGLES = 0, 1
+LINKS, RECTANGLES = 0, 1
 RECTANGLE = 4  # centre x, y, half width, half height, relative to the base
 U_1, U_2, U_3 = np.uintp(1), np.uintp(2), np.uintp(3)
 TWO_OVER_PI = np.float32(0.636619772)
@@ -193,21 +193,6 @@ def sine_cosine(x):
 
 
 @lean_njit
-def link_count(scene):
-    return scene.ints[_LINKS]
-
-
-@lean_njit
-def rectangle_count(scene):
-    return scene.ints[_RECTANGLES]
-
-
-@lean_njit
-def link_length(scene, k):
-    return scene.floats[k]
-
-
-@lean_njit
 def rectangle(scene, links, i):
     """-> centre x, y, half width, half height."""
     floats, at = scene.floats, np.uintp(links + RECTANGLE * i)  # unsigned: no test for negative indices
@@ -217,12 +202,12 @@ def rectangle(scene, links, i):
 @lean_njit
 def free_between(qa, qb, t, space):
     """Does no link meet a rectangle at qa + t (qb - qa)?"""
-    links, rectangles = link_count(space), rectangle_count(space)
+    links, rectangles = space.ints[LINKS], space.ints[RECTANGLES]
     x, y, angle = ZERO, ZERO, ZERO
     for k in range(links):
         angle += qa[k] + t * (qb[k] - qa[k])
         s, c = sine_cosine(angle)
-        half = HALF * link_length(space, k)
+        half = HALF * space.floats[k]
         dx, dy = half * c, half * s
         x, y = x + dx, y + dy  # the link's middle; (dx, dy): from there to its end
         wide, high = abs(dx), abs(dy)
@@ -268,9 +253,9 @@ def motion_parts(qa, qb, space):
         return max(int(math.ceil(math.sqrt(length) / step)), 1)
     if mode == WORKSPACE:  # no point moves farther than each joint's angle times what lies beyond it
         beyond, travel = ZERO, ZERO
-        for i in range(link_count(space)):
-            k = link_count(space) - 1 - i
-            beyond += link_length(space, k)
+        for i in range(space.ints[LINKS]):
+            k = space.ints[LINKS] - 1 - i
+            beyond += space.floats[k]
             travel += beyond * abs(qb[k] - qa[k])
         return max(int(math.ceil(travel / step)), 1)
     if mode == POINT:

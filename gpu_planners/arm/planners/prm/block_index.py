@@ -15,6 +15,7 @@ from ..node_store import FAR, ZERO
 BLOCK = 16  # points of a block
 CELLS = 16  # cells along each of the two keyed components at most
 ANY = -1  # label of every point
+EVERYWHERE = np.float32(1e18)  # a radius
 
 
 class Blocks(NamedTuple):
@@ -108,21 +109,21 @@ def insert_all(blocks, first, q):
 
 
 @njit
-def nearest_each(blocks, q, reach, count):
-    """(N, count) int32: the nearest points within `reach` of each of q (N, dof), by distance; -1: no more."""
+def nearest_each(blocks, q, count):
+    """(N, count) int32: the nearest points to each of q (N, dof), by distance; -1: no more."""
     found = np.full((len(q), count), -1, dtype=np.int32)
     distance = np.empty(count, dtype=np.float32)
     anybody = np.zeros(1, dtype=np.int32)
     for i in range(len(q)):
-        nearest(blocks, q[i], reach, anybody, ANY, True, found[i], distance)
+        nearest(blocks, q[i], EVERYWHERE, anybody, ANY, found[i], distance)
     return found
 
 
 @njit(fastmath=True)
-def nearest(blocks, x, reach, labels, label, same, found, distance):
+def nearest(blocks, x, reach, labels, label, found, distance):
     """The nearest points to x within `reach`, at most len(found), in the order of their distance; -> how many.
 
-    labels: (n,) int32: only points whose label is `label` are taken, or (same = False) is another one; label ANY: all.
+    labels: (n,) int32: only points whose label is `label` are taken; label ANY: all.
     found (k,) int32: their numbers, distance (k,) float32: squared.
     """
     k_most, dof = len(found), len(x)
@@ -151,7 +152,7 @@ def nearest(blocks, x, reach, labels, label, same, found, distance):
                         if squared[m] > limit or (n == k_most and squared[m] >= distance[n - 1]):
                             continue
                         number = blocks.ids[b, m]
-                        if label != ANY and (labels[number] == label) != same:
+                        if label != ANY and labels[number] != label:
                             continue
                         at = min(n, k_most - 1)
                         while at > 0 and distance[at - 1] > squared[m]:

@@ -9,16 +9,9 @@ from ....device import cuda_jit
 from ....parallel.team import deadline_in
 from ...spaces.cuda import REGISTERS
 from ..launch_cuda import TeamLaunch, desk_of_lane, grid_worker
-from .growth import grow
-from .state import GrowthCall, Report, buffer_sizes, open_job, open_report
+from .growth import GrowthCall, buffer_sizes, grow, open_job
 
 BLOCKS_PER_MULTIPROCESSOR = 4
-
-
-@functools.cache
-def cuda_buffers(device: str, scratch_sizes: tuple) -> "PrmOnCuda":
-    """The buffers for a device and a kind of space: made once, kept, and grown when a query needs more."""
-    return PrmOnCuda(device, scratch_sizes)
 
 
 class PrmOnCuda:
@@ -27,22 +20,19 @@ class PrmOnCuda:
     def __init__(self, device, scratch_sizes):
         self._launch = TeamLaunch(device, _kernel(*scratch_sizes), scratch_sizes, BLOCKS_PER_MULTIPROCESSOR)
 
-    def allocate(self, ask: GrowthCall) -> None:
-        """Room for the trees of a query; what the buffers held is lost."""
+    def allocate(self, ask: GrowthCall) -> list[np.ndarray]:
+        """Make room in the four buffers for the trees of a query; what they held is lost. -> told, found"""
         launch = self._launch
-        sizes = buffer_sizes(ask, launch.workers)
+        n_floats, n_ints, n_told, n_found = buffer_sizes(ask, launch.workers)
         with launch.held():
             self._arrays = (
-                launch.device_array("floats", sizes[0], np.float32),
-                launch.zeroed("ints", sizes[1], np.int32),
-                launch.mapped("told", sizes[2], np.float32),
-                launch.mapped("found", sizes[3], np.int32),
+                launch.device_array("floats", n_floats, np.float32),
+                launch.zeroed("ints", n_ints, np.int32),
+                launch.mapped("told", n_told, np.float32),
+                launch.mapped("found", n_found, np.int32),
             )
-
-    def report(self, ask: GrowthCall) -> Report:
-        """What host and compiled code tell each other."""
-        told, found = map(_host_view, self._arrays[2:])
-        return open_report.py_func(told, found, ask.dof, ask.tried, ask.capacity)
+        # plain arrays: Numba takes the mapped kind for another type
+        return [np.ndarray(part.shape, part.dtype, buffer=part.gpu_data) for part in self._arrays[2:]]
 
     def grow(self, checker, ask: GrowthCall) -> None:
         """Some rounds."""
@@ -51,14 +41,11 @@ class PrmOnCuda:
             self._launch.run(ask, int32(mode), float32(step), *self._arrays, *checker.device_scene())
 
 
-def _host_view(mapped):
-    """A mapped array as a plain one: Numba takes the mapped kind for another type."""
-    return np.ndarray(mapped.shape, mapped.dtype, buffer=mapped.gpu_data)
+cuda_buffers = functools.cache(PrmOnCuda)  # (device, scratch_sizes) -> those of a kind of checker: made once, kept
 
 
 @functools.cache
 def _kernel(*scratch_sizes):
-    """The kernel for a checker's scratch_sizes."""
     desk = desk_of_lane(scratch_sizes)
 
     @cuda_jit(max_registers=REGISTERS)

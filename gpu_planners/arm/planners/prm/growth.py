@@ -8,6 +8,10 @@ A round draws `batch` samples, in turns for either tree, and has two barriers:
     -   new nodes are numbered in the order of their samples and stored.
 Nodes that no motion joins to the graph are dropped, so that it always has these two components ([DL14] section 3). p_G
 thus prefers nodes with much unexplored space around them; with `near` < 1 only that share of the draws is moved.
+
+The records lie in four flat buffers. floats, ints: read again and again (on CUDA: of the device). told, found: float32
+and int32 that the host asks with and reads, written once (on CUDA: page-locked memory of the host). A node is
+tree * capacity + its number in the tree.
 """
 
 import math
@@ -16,14 +20,90 @@ from typing import NamedTuple
 import numpy as np
 
 from ....device import lean_njit
+from ....parallel.layout import floats, ints, layout
 from ....parallel.sampling import sample, uniform01
-from ....parallel.team import lane_count, late, least_lane, meet, sum_lanes, sync_lanes
+from ....parallel.team import Worker, lane_count, late, least_lane, meet, sum_lanes, sync_lanes
 from ...spaces.interface import END_FREE, NOTHING, Space, motion_free
-from ..nearest import nearest
-from ..node_store import FAR, ZERO, load, place, put, squared_distance, steer
-from .state import CLASSES, NONE, UNTRIED
+from ..node_store import FAR, ZERO, Desk, load, nearest, place, put, squared_distance, steer
 
+CLASSES = 32  # neighbours are the nearest nodes among the nearest of each residue class of node numbers
+NONE, UNTRIED = -1, -2  # entries of neighbours: no edge; UNTRIED - node: an edge that nobody has checked
 POINT = np.int32(-1)  # mode of a zero-length motion: at most two checks, in every space
+
+
+class GrowthCall(NamedTuple):
+    """Scalars of one call of `grow`."""
+
+    dof: int
+    first: int  # 1: nothing but the roots is there yet; 2: buffers were reallocated; reload the trees
+    counts_0: int  # nodes of the trees
+    counts_1: int
+    drawn: int  # samples
+    until: int
+    batch: int  # samples of a round
+    tried: int  # neighbours tried of a node
+    capacity: int  # nodes of a tree
+    lazy: int  # 1: leave motions within a tree unchecked
+    left_ms: int  # until the deadline
+    seed: int
+    radius: np.float32
+    near: np.float32  # share of the samples that are moved to within the radius
+
+
+class PrmTrees(NamedTuple):
+    """What the workers share, and one worker's scratch."""
+
+    nodes: np.ndarray = floats("2 * capacity * dof")  # in tiles of node_store
+    bounds: np.ndarray = floats("2 * dof")  # lower and upper
+    drafts: np.ndarray = floats("batch * dof")  # samples that may become nodes
+    met: np.ndarray = ints("1", gap="1")  # have the trees met? Before it lies the team's barrier
+    halt: np.ndarray = ints("1")  # is the time up?
+    parents: np.ndarray = ints("batch", gap="1")  # the node that each sample comes from, in its tree
+    new: np.ndarray = ints("batch")  # the samples that became nodes
+    near: np.ndarray = ints("2 * batch * tried")  # neighbours of the samples of two rounds in turn
+    distances: np.ndarray = floats("2 * CLASSES", own=True)
+    numbers: np.ndarray = ints("2 * CLASSES", own=True)
+
+
+class Report(NamedTuple):
+    """What host and compiled code tell each other."""
+
+    bounds: np.ndarray = floats("2 * dof")  # lower and upper
+    nodes: np.ndarray = floats("2 * capacity * dof")  # row by row, the roots in place
+    met: np.ndarray = ints("1")
+    counts: np.ndarray = ints("2")  # nodes of the trees
+    drawn: np.ndarray = ints("1")
+    parents: np.ndarray = ints("2 * capacity")  # nodes
+    neighbours: np.ndarray = ints("2 * capacity * tried")  # nodes, NONE or UNTRIED - node
+
+
+class PrmJob(NamedTuple):
+    """A growth, as one lane of one worker sees it. deadline: of clock_ns()"""
+
+    ask: GrowthCall
+    trees: PrmTrees
+    report: Report
+    desk: Desk
+    deadline: int
+    worker: Worker
+
+
+trees_sizes, open_trees = layout(PrmTrees, "dof batch tried capacity")
+report_sizes, open_report = layout(Report, "dof tried capacity")
+
+
+def buffer_sizes(ask: GrowthCall, workers: int) -> tuple[int, int, int, int]:
+    """Lengths of floats, ints, told, found."""
+    trees = trees_sizes.py_func(ask.dof, ask.batch, ask.tried, ask.capacity, workers)
+    return *trees, *report_sizes.py_func(ask.dof, ask.tried, ask.capacity)
+
+
+@lean_njit
+def open_job(ask, buffers, desk, deadline, worker):
+    """-> PrmJob. buffers: floats, told, found; worker.memory: ints"""
+    trees = open_trees(buffers[0], worker.memory, ask.dof, ask.batch, ask.tried, ask.capacity, worker)
+    report = open_report(buffers[1], buffers[2], ask.dof, ask.tried, ask.capacity)
+    return PrmJob(ask, trees, report, desk, deadline, worker)
 
 
 class PrmRound(NamedTuple):
@@ -123,7 +203,7 @@ def next_round(job, now, met):
 
 @lean_njit
 def attempt(job, now, task):
-    """A pair, or a sample behind the pairs. The check of a motion is called in one place."""
+    """Do a task of the round: try a pair, or, behind the pairs, a sample. One place calls the check of a motion."""
     ask, trees, desk, lane, i = job.ask, job.trees, job.desk, job.worker.lane, task - now.pairs
     wanted = True
     if i >= 0:
@@ -154,7 +234,7 @@ def attempt(job, now, task):
 
 @lean_njit
 def give_up(job, now, task):
-    """There is no time for a task."""
+    """Raise the flag that the time is up; a pair that nobody tries is no edge."""
     if job.worker.lane == 0:
         job.trees.halt[0] = 1
         if task < now.pairs:
@@ -164,7 +244,7 @@ def give_up(job, now, task):
 
 @lean_njit
 def entry_of(job, now, task, node):
-    """Where Report.neighbours has a pair."""
+    """-> where Report.neighbours has the pair that a task tries."""
     return node * job.ask.tried + (0 if now.roots else task % job.ask.tried)
 
 

@@ -12,18 +12,15 @@ from numpy.typing import ArrayLike
 
 from ....distributed.exchange import Exchange
 from ....errors import SettingsError
-from ....papers.dl14 import together, versions
+from ....papers.dl14 import versions
 from ....parallel.sampling import folded_seed, samples
 from ....parallel.team import clock_ns
 from ..query import Query, check_call, in_pieces, open_query
 from ..result import PlanningResult
-from ..shortcut import shortcut
-from ..shortcut import warm_up as warm_up_shortcut
-from .roadmap import FREE, Roadmap
-from .roadmap import warm_up as warm_up_roadmaps
+from ..shorten import shortcut, warm_up_shortcut
+from .roadmap import FREE, Roadmap, warm_up_roadmaps
 from .settings import Settings
-from .trees import GrowingTrees
-from .trees import warm_up as warm_up_trees
+from .trees import GrowingTrees, warm_up_trees
 
 BATCH, BATCH_BY_VERSION = {"cpu": 32, "cuda": 512}, {"cpu": 256, "cuda": 512}  # where Settings.batch is 0
 BUILD_BATCH = 1024  # configurations of a roadmap drawn at once
@@ -56,8 +53,8 @@ def solve(
     if ranks is not None:
         if roadmap is not None:
             raise SettingsError("roadmap and ranks were both given; allowed: one of them")
-        batch = together.begin(ranks, start, goals, checker, settings, seed, batch, lambda: _warm_up(checker, settings))
-        query = together.opened(ranks, open_query(start, goals, checker, settings))
+        batch = versions.begin(ranks, start, goals, checker, settings, seed, batch, lambda: _warm_up(checker, settings))
+        query = versions.opened(ranks, open_query(start, goals, checker, settings))
     else:
         _warm_up(checker, settings)
         query = open_query(start, goals, checker, settings)
@@ -65,11 +62,12 @@ def solve(
         return query
     path, goal, drawn = None, -1, 0
     if roadmap is not None:
-        path, goal = _through(roadmap, query, checker, settings)
+        path, goal = _through(roadmap, query, settings)
     if path is None:
-        path, goal, drawn = _search(query, checker, settings, seed, batch, ranks)
+        path, goal, drawn = _search(query, settings, seed, batch, ranks)
         if path is not None and roadmap is not None:
-            _remember(roadmap, path)
+            numbers = roadmap.add_nodes(path) + np.arange(len(path))
+            roadmap.add_edges(np.stack([numbers[:-1], numbers[1:]], axis=1), np.full(len(path) - 1, FREE))
 
     def result():
         if path is None:
@@ -77,7 +75,7 @@ def solve(
         short = shortcut(path, checker, settings.shortcut_rounds, seed, query.weights, query.deadline)
         return query.solved(short, goal, drawn)
 
-    return result() if ranks is None else together.ended(ranks, query, result)
+    return result() if ranks is None else versions.ended(ranks, query, result)
 
 
 def build(checker, settings: Settings = Settings(), seed: int = 0) -> Roadmap:
@@ -116,35 +114,28 @@ def _warm_up(checker, settings):
         versions.warm_up()
 
 
-def _search(query, checker, settings, seed, batch, ranks):
+def _search(query, settings, seed, batch, ranks):
     """-> path (K, dof) or None, number of its goal, samples."""
     if settings.version:
-        return versions.grow_by_version(query, checker, settings, seed, batch, ranks)
-    trees = GrowingTrees(checker, query, settings, batch, seed)
+        return versions.grow_by_version(query, settings, seed, batch, ranks)
+    trees = GrowingTrees(query, settings, batch, seed)
     while not trees.met:
         if trees.drawn >= settings.max_samples or query.late():
             return None, -1, trees.drawn
         trees.grow(settings.max_samples)
     graph, first_goal = trees.graph(query.weights)
-    chain = graph.shortest_path(0, first_goal + np.arange(len(query.goals)), checker, query.deadline)
+    chain = graph.shortest_path(0, first_goal + np.arange(len(query.goals)), query.checker, query.deadline)
     if chain:
         return graph.nodes[chain], chain[-1] - first_goal, trees.drawn
     return *trees.way(), trees.drawn  # there was no time for the shortest path
 
 
-def _through(roadmap, query, checker, settings):
+def _through(roadmap, query, settings):
     """-> path (K, dof) through a roadmap and the number of its goal, or None, -1."""
+    checker, ends = query.checker, len(query.goals) + 1
     roadmap.revalidate(checker, settings.lazy, query.deadline)
-    dof, ends = len(query.start), len(query.goals) + 1
-    near = settings.neighbours(len(roadmap.nodes), dof)
+    near = settings.neighbours(len(roadmap.nodes), len(query.start))
     visitors = np.concatenate([query.start[None], query.goals])
     with roadmap.visitors(visitors, near, checker, settings.lazy, query.deadline) as first:
         chain = roadmap.shortest_path(first, first + np.arange(1, ends), checker, query.deadline)
         return (roadmap.nodes[chain], chain[-1] - first - 1) if chain else (None, -1)
-
-
-def _remember(roadmap, path):
-    """A roadmap learns the path that it lacked."""
-    first = roadmap.add_nodes(path)
-    numbers = np.arange(first, len(roadmap.nodes))
-    roadmap.add_edges(np.stack([numbers[:-1], numbers[1:]], axis=1), np.full(len(path) - 1, FREE))

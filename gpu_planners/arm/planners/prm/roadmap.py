@@ -1,10 +1,12 @@
 """A roadmap for many queries: configurations, and motions between them that are free, blocked or not checked yet.
 
 When the obstacles change it is checked again, not rebuilt: what is blocked stays and is used again when the obstacle
-goes. A lazy roadmap checks a motion only when the shortest path needs it (Bohlin and Kavraki, ICRA 2000).
+goes. A lazy roadmap checks a motion only when the shortest path needs it (Bohlin and Kavraki, ICRA 2000). Paths are
+Dijkstra's (Numerische Mathematik 1959): the end of [DL14] algorithm 1.
 """
 
 import functools
+import heapq
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,19 +16,17 @@ from numpy.typing import ArrayLike
 
 from ....device import njit
 from ....parallel.team import NEVER, clock_ns
-from ..graph_search import shortest_path
-from ..node_store import ZERO
+from ..node_store import FAR, ZERO
 from ..query import in_pieces
 from .block_index import insert_all, nearest_each, new_blocks, with_room
-from .state import NONE, UNTRIED
+from .growth import NONE, UNTRIED
 
 FREE, BLOCKED, UNCHECKED = 1, 0, -1  # states of nodes and edges
-EVERYWHERE = 1e18  # a radius
-LOOK = 4096  # nodes between two looks at the clock, where each is little work
+LOOK, LOOK_ON_WAY = 4096, 1024  # nodes between two looks at the clock: collected, or taken off Dijkstra's heap
 
 
 @functools.cache
-def warm_up() -> None:
+def warm_up_roadmaps() -> None:
     """Compile what roadmaps need, or load it from the cache, before the clock of a query starts."""
     q = np.array([[0], [1]], dtype=np.float32)
     roadmap = Roadmap(q[0], q[1], np.ones(1), 0)
@@ -110,9 +110,9 @@ class Roadmap(Graph):
         self.lengths = np.concatenate([self.lengths, weighted_lengths(self.nodes, edges, self.weights)])
         self.edge_states = np.concatenate([self.edge_states, np.asarray(states, dtype=np.int8)])
 
-    def nearest(self, q: np.ndarray, count: int, reach: float = EVERYWHERE) -> np.ndarray:
-        """q (N, dof) -> (N, count) int32 nodes within `reach` by their distance, -1 where there are no more."""
-        return nearest_each(self.blocks, np.ascontiguousarray(q, dtype=np.float32), np.float32(reach), count)
+    def nearest(self, q: np.ndarray, count: int) -> np.ndarray:
+        """q (N, dof) -> (N, count) int32 nodes by their distance, -1 where there are no more."""
+        return nearest_each(self.blocks, np.ascontiguousarray(q, dtype=np.float32), count)
 
     def connect(self, first: int, count: int, checker, lazy: bool, deadline: int = NEVER) -> None:
         """Try to join every node from `first` on, none of which has an edge, with its `count` nearest nodes. Motions
@@ -196,3 +196,67 @@ def weighted_lengths(nodes, edges, weights):
             squared += weights[k] * difference * difference
         lengths[e] = math.sqrt(squared)
     return lengths
+
+
+@njit
+def adjacency(node_states, edges, edge_states):
+    """CSR of an undirected graph: first (n + 1,), to and by (2 m,) int64: neighbours and the edges to them. A state of
+    0 leaves a node (n,) or an edge (m,) out. edges: (m, 2) int32
+    """
+    n = len(node_states)
+    usable = np.empty(len(edges), dtype=np.bool_)
+    for e in range(len(edges)):
+        usable[e] = edge_states[e] != 0 and node_states[edges[e, 0]] != 0 and node_states[edges[e, 1]] != 0
+    first = np.zeros(n + 2, dtype=np.int64)
+    for e in range(len(edges)):
+        if usable[e]:
+            first[edges[e, 0] + 2] += 1
+            first[edges[e, 1] + 2] += 1
+    for i in range(2, n + 2):
+        first[i] += first[i - 1]
+    to, by = np.empty(first[n + 1], dtype=np.int64), np.empty(first[n + 1], dtype=np.int64)
+    for e in range(len(edges)):
+        if usable[e]:
+            for side in range(2):
+                a, b = edges[e, side], edges[e, 1 - side]
+                to[first[a + 1]], by[first[a + 1]] = b, e
+                first[a + 1] += 1
+    return first[: n + 1], to, by
+
+
+@njit
+def shortest_path(node_states, edges, edge_states, lengths, start, targets, deadline):
+    """-> edges of the shortest path from the node `start` to the nearest target, in order, and that target; -1 where
+    none was found until the deadline. lengths: (m,) float32;  targets: (n,) bool. Of equal lengths the lower node."""
+    n = len(node_states)
+    first, to, by = adjacency(node_states, edges, edge_states)
+    distance, previous, done = np.full(n, FAR), np.full(n, -1, dtype=np.int64), np.zeros(n, dtype=np.bool_)
+    distance[start] = ZERO
+    heap, looks, end = [(ZERO, np.int64(start))], 0, -1
+    while len(heap) > 0:
+        looks += 1
+        if looks % LOOK_ON_WAY == 0 and clock_ns() > deadline:
+            break
+        _, node = heapq.heappop(heap)
+        if done[node]:
+            continue
+        done[node] = True
+        if targets[node]:
+            end = node
+            break
+        for j in range(first[node], first[node + 1]):
+            other, through = to[j], distance[node] + lengths[by[j]]
+            if through < distance[other]:
+                distance[other], previous[other] = through, by[j]
+                heapq.heappush(heap, (through, other))
+    steps = 0
+    node = end
+    while end >= 0 and node != start:
+        node = edges[previous[node], 0] + edges[previous[node], 1] - node
+        steps += 1
+    path = np.empty(steps, dtype=np.int64)
+    node = end
+    for i in range(steps - 1, -1, -1):
+        path[i] = previous[node]
+        node = edges[path[i], 0] + edges[path[i], 1] - node
+    return path, end

@@ -8,12 +8,10 @@ from ....device import njit
 from ....parallel.team import Worker, borrowed, deadline_in, left_ms
 from ...spaces.interface import space_of
 from ..node_store import new_desk, whole_tiles
-from ..query import Query, dry_query
-from ..warm import warm_once
-from .growth import grow
+from ..query import Query, dry_query, warm_once
+from .growth import NONE, UNTRIED, GrowthCall, Report, buffer_sizes, grow, open_job, open_report
 from .roadmap import Graph, collect
 from .settings import Settings
-from .state import NONE, UNTRIED, GrowthCall, Report, buffer_sizes, open_job, open_report
 
 FIRST_CAPACITY = 8192  # nodes of a tree that there is room for at first
 ROUNDS = {"cpu": 1, "cuda": 32}  # rounds between two returns to Python, so that Ctrl-C is noticed
@@ -25,8 +23,8 @@ class GrowingTrees:
     batch: samples of a round
     """
 
-    def __init__(self, checker, query: Query, settings: Settings, batch: int, seed: int):
-        goals = len(query.goals)
+    def __init__(self, query: Query, settings: Settings, batch: int, seed: int):
+        goals, checker = len(query.goals), query.checker
         self._checker, self._deadline = checker, query.deadline
         if checker.device == "cpu":
             self._buffers: Any = PrmOnCpu()
@@ -34,7 +32,7 @@ class GrowingTrees:
             from .cuda import cuda_buffers
 
             self._buffers = cuda_buffers(checker.device, checker.scratch_sizes)
-        self._ask = GrowthCall(
+        ask = GrowthCall(
             dof=len(query.start),
             first=1,
             counts_0=1,
@@ -51,21 +49,25 @@ class GrowingTrees:
             near=np.float32(settings.near),
         )
         self.met, self.drawn = False, 0
-        self._buffers.allocate(self._ask)
-        self._report = self._buffers.report(self._ask)
-        self._report.bounds[:] = np.concatenate([query.lower, query.upper])
-        nodes, parents, neighbours = _by_tree(self._ask, self._report)
+        self._allocate(ask, np.concatenate([query.lower, query.upper]))
+        nodes, parents, neighbours = _by_tree(ask, self._report)
         nodes[0, 0], nodes[1, :goals] = query.start, query.goals
         for of in (parents, neighbours):
             of[0, 0], of[1, :goals] = NONE, NONE
+
+    def _allocate(self, ask, bounds):
+        """Room for the trees of a GrowthCall; what the buffers held is lost."""
+        told, found = self._buffers.allocate(ask)
+        self._ask, self._report = ask, open_report.py_func(told, found, ask.dof, ask.tried, ask.capacity)
+        self._report.bounds[:] = bounds
 
     def grow(self, most: int) -> None:
         """Some rounds, up to `most` samples in all."""
         ask, rounds = self._ask, ROUNDS[self._checker.device.partition(":")[0]]
         if max(ask.counts_0, ask.counts_1) + (ask.batch + 1) // 2 > ask.capacity:
-            ask = self._double()
+            self._double()
         until = min(most, self.drawn + rounds * ask.batch)
-        ask = ask._replace(drawn=self.drawn, until=until, left_ms=left_ms(self._deadline))
+        ask = self._ask._replace(drawn=self.drawn, until=until, left_ms=left_ms(self._deadline))
         self._buffers.grow(self._checker, ask)
         report = self._report
         self.met, self.drawn = bool(report.met[0]), int(report.drawn[0])
@@ -93,23 +95,22 @@ class GrowingTrees:
 
     def _double(self):
         """Twice the room; the trees move over."""
-        old, ask = self._ask, self._ask._replace(first=2, capacity=2 * self._ask.capacity)
-        kept = Report(*(part.copy() for part in self._report))
-        self._buffers.allocate(ask)
-        self._report = self._buffers.report(ask)
-        self._report.bounds[:] = kept.bounds
-        moved = {name: _moved(getattr(kept, name), old.capacity) for name in ("parents", "neighbours")}
-        for part, values in zip(_by_tree(ask, self._report), _by_tree(old, kept._replace(**moved))):
+        old, kept = self._ask, Report(*(part.copy() for part in self._report))
+        for numbers in (kept.parents, kept.neighbours):  # of nodes, for twice the capacity
+            tree_1, untried = numbers >= old.capacity, numbers <= UNTRIED - old.capacity
+            numbers[tree_1] += old.capacity
+            numbers[untried] -= old.capacity
+        self._allocate(old._replace(first=2, capacity=2 * old.capacity), kept.bounds)
+        for part, values in zip(_by_tree(self._ask, self._report), _by_tree(old, kept)):
             part[:, : old.capacity] = values
-        return ask
 
 
-def warm_up(checker) -> None:
+def warm_up_trees(checker) -> None:
     """Compile the growth for a kind of checker, or load it from the cache, before the clock of a query starts."""
 
     def run():
         nothing = dry_query(checker)
-        trees = GrowingTrees(checker, nothing, Settings(connections=1), 1, 0)
+        trees = GrowingTrees(nothing, Settings(connections=1), 1, 0)
         trees.grow(0)
         trees.graph(nothing.weights)[0].shortest_path(0, [1], checker)
 
@@ -125,32 +126,18 @@ def _by_tree(ask, report):
     )
 
 
-def _moved(entries, capacity):
-    """Node numbers for twice the capacity."""
-    entries = entries.copy()
-    tree_1, untried = entries >= capacity, entries <= UNTRIED - capacity
-    entries[tree_1] += capacity
-    entries[untried] -= capacity
-    return entries
-
-
 class PrmOnCpu:
     """New for each query: memory is only touched as far as the trees grow. One worker, one lane."""
 
-    def allocate(self, ask: GrowthCall) -> None:
-        """Room for the trees of a query; what the buffers held is lost."""
-        n_floats, n_ints, n_told, n_found = buffer_sizes(ask, 1)
-        self._floats, self._ints = np.empty(n_floats, dtype=np.float32), np.empty(n_ints, dtype=np.int32)
-        self._told, self._found = np.empty(n_told, dtype=np.float32), np.empty(n_found, dtype=np.int32)
-
-    def report(self, ask: GrowthCall) -> Report:
-        """What host and compiled code tell each other."""
-        return open_report.py_func(self._told, self._found, ask.dof, ask.tried, ask.capacity)
+    def allocate(self, ask: GrowthCall) -> list[np.ndarray]:
+        """Make the four buffers for the trees of a query -> told, found."""
+        types = np.float32, np.int32, np.float32, np.int32
+        self._buffers = [np.empty(size, dtype) for size, dtype in zip(buffer_sizes(ask, 1), types)]
+        return self._buffers[2:]
 
     def grow(self, checker, ask: GrowthCall) -> None:
         """Some rounds."""
-        desk = new_desk(space_of(checker), ask.dof)
-        _grow(ask, self._floats, self._ints, self._told, self._found, desk)
+        _grow(ask, *self._buffers, new_desk(space_of(checker), ask.dof))
 
 
 @njit

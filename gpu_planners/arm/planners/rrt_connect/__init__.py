@@ -1,5 +1,6 @@
 """RRT-Connect: see `planner`."""
 
-from .planner import Settings, solve, solve_batch
+from .batch import solve_batch
+from .planner import Settings, solve
 
 __all__ = ["Settings", "solve", "solve_batch"]

@@ -1,9 +1,9 @@
-"""A batch of problems that workers share: what they are sent, and how what comes back is joined."""
+"""RRT-Connect for many problems in one call, which devices and workers may share."""
 
-import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -12,9 +12,12 @@ import numpy as np
 from ....device import model_of, resolve_devices
 from ....distributed.executors import Split, devices_of, least_on, spread, workers_of
 from ....distributed.progress import Progress
+from ....errors import SettingsError
+from ....parallel.sampling import folded_seed
+from ..query import GREATEST_GOALS, Query, check_call, open_queries
 from ..result import PlanningResult
+from .planner import Settings, engine_for
 from .request import BatchShape
-from .settings import Settings
 
 MOST_SHARED = 1024  # checkers that each worker gets all of; of more, each piece has its own
 LEAST_ALIKE = 16384  # problems of a piece where CUDA devices are alike, and have equal parts of fewer
@@ -36,15 +39,101 @@ class Batch(NamedTuple):
     whole: BatchShape
 
 
-def spread_batch(
-    batch: Batch,
-    solve: Callable[[Batch, str], list[PlanningResult]],
-    executor: Executor | None,
-    devices: str | Sequence[str] | None,
-    progress: Progress | None,
+def solve_batch(
+    starts: Iterable,
+    goals: Iterable,
+    checkers,
+    settings: Settings = Settings(),
+    seed: int = 0,
+    executor: Executor | None = None,
+    devices: str | Sequence[str] | None = None,
+    progress: Progress | None = None,
 ) -> list[PlanningResult]:
-    """Solve a batch as `solve_batch` says, by workers, each of which calls solve(part, device)."""
-    distinct = list({id(checker): checker for checker in batch.checkers}.values())
+    """Many problems in one call: on CUDA each has a block, and more of the device when others are solved; on the CPU
+    a thread.
+
+    starts: (n, dof) or a sequence of (dof,);  goals: for each problem as `solve` takes them
+    checkers: one for all, or one for each problem, all on the same device and for robots of the same size
+    settings: for all;  seed: any integer; problem i is searched with seed + i
+    executor: any concurrent.futures.Executor, whose workers share the problems (`distributed.executors`): a process
+        pool (started by "spawn" or "forkserver"), mpi4py.futures.MPIPoolExecutor, Dask's Client.get_executor()
+    devices: of each machine with workers, such as "cuda:0,cuda:1", or "cuda:all"; by default the CPU, or all CUDA
+        devices, as the checkers' device is. Without an executor, threads of this process, one for each device
+    progress: where workers share the problems, called with how many are done and with n; None: a bar on stderr, if
+        that is a terminal
+
+    -> list of n PlanningResult: each problem has its own status, a bad one does not touch the others. time_limit_s is
+    for the whole call, and time_s counts from its beginning; where workers share the problems, both are for each piece
+    that one of them gets. The results are the same however the problems are shared, on devices of one kind, unless time
+    ends a search.
+
+    Raises SettingsError when the numbers of starts, goals and checkers differ; WorkerError where a worker
+    failed or died.
+    """
+    batch = batch_of(starts, goals, checkers, settings, seed)
+    if not len(batch.starts):
+        return []
+    if executor is None and devices is None:
+        return solve_part(batch, batch.checkers[0].device)
+    return spread_batch(batch, executor, devices, progress)
+
+
+def batch_of(starts: Iterable, goals: Iterable, checkers, settings: Settings, seed: int) -> Batch:
+    """What `solve_batch` takes, looked through. Raises SettingsError."""
+    try:
+        starts, goals = (each if isinstance(each, np.ndarray) and each.ndim else list(each) for each in (starts, goals))
+    except Exception:  # whatever an object of the caller raises
+        raise SettingsError(
+            "solve_batch got starts or goals that are no sequences; allowed: one entry for each problem"
+        ) from None
+    checkers = list(checkers) if isinstance(checkers, (list, tuple)) else [checkers] * len(starts)
+    if not len(starts) == len(goals) == len(checkers):
+        raise SettingsError(
+            f"solve_batch got {len(starts)} starts, {len(goals)} goals and {len(checkers)} checkers; "
+            "allowed: as many of each, or one checker for all"
+        )
+    folded_seed(seed)
+    for checker in _distinct(checkers):
+        check_call(checker, settings, Settings)
+    kinds = {(each.device, each.robot.dof, each.device == "cpu" or each.scratch_sizes) for each in checkers}
+    if len(kinds) > 1:
+        raise SettingsError(
+            "solve_batch got checkers of different devices or robots; allowed: one device, robots of one size"
+        )
+    settings = replace(settings, restarts=0, optimise_s=0.0, searches=1)
+    whole = BatchShape(len(starts), max(map(_goal_count, goals), default=1))
+    return Batch(starts, goals, checkers, settings, range(int(seed), int(seed) + len(starts)), whole)
+
+
+def _goal_count(goals):
+    """How many goals a problem has; 1 where they are nothing that can be searched, which its own result will say."""
+    try:
+        return len(goals) if np.ndim(goals[0]) and len(goals) <= GREATEST_GOALS else 1
+    except Exception:  # whatever an object of the caller raises
+        return 1
+
+
+def solve_part(batch: Batch, device: str) -> list[PlanningResult]:
+    """Solve a batch, or a part of one, on one device; its checkers may be for another one."""
+    on_device = {id(each): each.on(device) if each.device != device else each for each in batch.checkers}
+    checkers, settings = [on_device[id(each)] for each in batch.checkers], batch.settings
+    seeds = [folded_seed(each) for each in batch.seeds]
+    for checker in {type(checker): checker for checker in checkers}.values():  # one of each kind, which have one engine
+        engine = engine_for(checker, many=True)
+    results: list[Any] = open_queries(batch.starts, batch.goals, checkers, settings)
+    asked = [i for i, query in enumerate(results) if isinstance(query, Query)]
+    if asked:
+        answers = engine.solve_many([results[i] for i in asked], settings, [seeds[i] for i in asked], batch.whole)
+        for i, answer in zip(asked, answers):
+            results[i] = engine.solve(results[i], settings, seeds[i]) if answer is None else answer
+    return results
+
+
+def spread_batch(
+    batch: Batch, executor: Executor | None, devices: str | Sequence[str] | None, progress: Progress | None
+) -> list[PlanningResult]:
+    """Solve a batch as `solve_batch` says, by workers, each of which calls `solve_part`."""
+    distinct = _distinct(batch.checkers)
     names, count = devices_of(devices, distinct[0].device), len(batch.starts)
     names = resolve_devices(names) if executor is None else names
     least, alike = least_on(names), _alike(names, executor)
@@ -62,7 +151,7 @@ def spread_batch(
         starts, goals, checkers, seeds = (_chosen(each, order[first:last]) for each in lists)
         return batch._replace(starts=starts, goals=goals, checkers=checkers, seeds=seeds)
 
-    split = Split("problems", count, cut, functools.partial(_solve, solve), shared, least, lent=True)
+    split = Split("problems", count, cut, _answer, shared, least, lent=True)
     stop = threading.Event()
     if executor is None:
         batch = batch._replace(whole=batch.whole._replace(stop=stop))
@@ -76,8 +165,10 @@ def spread_batch(
     return [result for _, result in sorted(zip(order, results), key=itemgetter(0))]
 
 
-def _solve(solve, shared, part, device):
-    return solve(part._replace(checkers=[shared[number] for number in part.checkers]) if shared else part, device)
+def _answer(shared, part, device):
+    """`solve_part` in a worker. shared: the checkers that the part has numbers of, or None"""
+    checkers = [shared[number] for number in part.checkers] if shared else part.checkers
+    return solve_part(part._replace(checkers=checkers), device)
 
 
 def _alike(names, executor):
@@ -90,6 +181,10 @@ def _alike(names, executor):
     if executor is None:
         return len(names) if len(set(map(model_of, names))) == 1 else 0
     return workers_of(executor)
+
+
+def _distinct(checkers):
+    return list({id(checker): checker for checker in checkers}.values())
 
 
 def _chosen(values: Any, numbers: list[int]) -> Any:

@@ -21,26 +21,12 @@ from ....device import njit
 from ....parallel.sampling import folded_seed
 from ....parallel.team import Worker, borrowed, left_ms
 from ...spaces.interface import space_of
-from ..node_store import new_desk
+from ..node_store import new_desk, whole_tiles
 from ..query import Query
 from ..result import PlanningResult
+from . import request
 from .answer import solve_one
-from .request import (
-    ANSWER,
-    INTS,
-    NODES,
-    SEARCHING,
-    SOLVED,
-    STOPPED,
-    BatchShape,
-    Problems,
-    read_answer,
-    request_size,
-    room_for,
-    set_fields,
-    write_requests,
-)
-from .settings import Settings
+from .request import ANSWER, INTS, NODES, SEARCHING, SOLVED, STOPPED, BatchShape, Problems
 from .state import CORNERS, state_sizes
 
 CHUNK = 32  # samples between two returns to Python, where a search sees Ctrl-C and how far the others are
@@ -48,119 +34,104 @@ SEARCHES, LEAD = 2, 64  # searches of a query, where the settings do not say; sa
 APART = 1 << 39  # between the seeds of a query's searches
 
 
-class CpuEngine:
-    """What answers queries on the CPU."""
-
-    def solve(
-        self, query: Query, checker, settings: Settings, seed: int, stop: threading.Event | None = None
-    ) -> PlanningResult:
-        """One query: a search, or several that race. stop: ends them soon after it is set, whatever they say then"""
-        if query.late():
-            return query.timed_out()
-        stop, searches = stop or threading.Event(), settings.searches or SEARCHES
-        with contextlib.ExitStack() as stack:
-            first = stack.enter_context(_Search(query, checker, settings, seed, stop))
-            if searches > 1:
-                while first.goes_on(max(LEAD, first.batch)):
-                    pass
-                if not first.ended:
-                    seeds = (folded_seed(seed + k * APART) for k in range(1, searches))
-                    others = [_Search(query, checker, settings, each, stop) for each in seeds]
-                    return _race([first, *map(stack.enter_context, others)], stop)
-            while first.goes_on(settings.max_samples):
+def solve(query: Query, settings, seed: int, stop: threading.Event | None = None) -> PlanningResult:
+    """One query: a search, or several that race. stop: ends them soon after it is set, whatever they say then"""
+    if query.late():
+        return query.timed_out()
+    stop, searches = stop or threading.Event(), settings.searches or SEARCHES
+    with contextlib.ExitStack() as stack:
+        first = _Search(query, settings, seed, stop, stack)
+        if searches > 1:
+            while first.goes_on(max(LEAD, first.batch)):
                 pass
-            return first.result(first.drawn)
+            if not first.ended:
+                seeds = (folded_seed(seed + k * APART) for k in range(1, searches))
+                others = [_Search(query, settings, each, stop, stack) for each in seeds]
+                return _race([first, *others], stop)
+        while first.goes_on(settings.max_samples):
+            pass
+        return first.result()
 
-    def solve_each(
-        self, query: Query, checker, settings: Settings, seeds: Iterable[int]
-    ) -> Generator[PlanningResult, None, None]:
-        """Yield the results of one query with each seed, in their order; threads work ahead."""
-        settings, threads, stop = replace(settings, searches=1), get_num_threads(), threading.Event()
-        ahead: deque[Future] = deque()
-        with ThreadPoolExecutor(threads) as pool:
-            try:
-                for seed in seeds:
-                    ahead.append(pool.submit(self.solve, query, checker, settings, seed, stop))
-                    if len(ahead) > threads:
-                        yield ahead.popleft().result()
-                while ahead:
+
+def solve_each(query: Query, settings, seeds: Iterable[int]) -> Generator[PlanningResult, None, None]:
+    """Yield the results of one query with each seed, in their order; threads work ahead."""
+    settings, threads, stop = replace(settings, searches=1), get_num_threads(), threading.Event()
+    ahead: deque[Future] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for seed in seeds:
+                ahead.append(pool.submit(solve, query, settings, seed, stop))
+                if len(ahead) > threads:
                     yield ahead.popleft().result()
-            finally:
-                stop.set()
-                for future in ahead:
-                    future.cancel()
-
-    def solve_many(
-        self, queries: Sequence[Query], checkers: Sequence, settings: Settings, seeds: Sequence[int], whole: BatchShape
-    ) -> list[PlanningResult]:
-        """The results of many queries, a thread each. whole: the batch that they are of
-
-        Raises CancelledError where the batch is stopped."""
-        answers: list = [None] * len(queries)
-        numbers, threads, stop = iter(range(len(queries))), get_num_threads(), whole.stop or threading.Event()
-
-        def work(_):
-            for i in numbers:
-                if stop.is_set():
-                    return
-                answers[i] = self.solve(queries[i], checkers[i], settings, seeds[i], stop)
-
-        with ThreadPoolExecutor(threads) as pool:
-            try:
-                list(pool.map(work, range(threads)))
-            except BaseException:
-                stop.set()
-                raise
-        if stop.is_set():
-            raise CancelledError
-        return answers
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            stop.set()
+            for future in ahead:
+                future.cancel()
 
 
-class _Memory:
-    """Buffers of searches, kept for the next ones. The system clears fresh memory, two megabytes at a time, which takes
-    longer than an easy search. Of a buffer only so much is ever touched as the trees in it grew."""
+def solve_many(queries: Sequence[Query], settings, seeds: Sequence[int], whole: BatchShape) -> list[PlanningResult]:
+    """The results of many queries, a thread each. whole: the batch that they are of
 
-    def __init__(self):
-        self._free, self._lock = [], threading.Lock()
+    Raises CancelledError where the batch is stopped."""
+    answers: list = [None] * len(queries)
+    numbers, threads, stop = iter(range(len(queries))), get_num_threads(), whole.stop or threading.Event()
 
-    def take(self, n_floats, n_ints):
-        """-> float32 and int32 arrays, at least so long; what they hold is left of others."""
-        with self._lock:
-            for number, (floats, ints) in enumerate(self._free):
-                if len(floats) >= n_floats and len(ints) >= n_ints:
-                    return self._free.pop(number)
-        return np.empty(n_floats, dtype=np.float32), np.empty(n_ints, dtype=np.int32)
+    def work(_):
+        for i in numbers:
+            if stop.is_set():
+                return
+            answers[i] = solve(queries[i], settings, seeds[i], stop)
 
-    def give(self, buffers):
-        with self._lock:
-            self._free = [buffers, *self._free[: 2 * get_num_threads() - 1]]
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            list(pool.map(work, range(threads)))
+        except BaseException:
+            stop.set()
+            raise
+    if stop.is_set():
+        raise CancelledError
+    return answers
 
 
-_memory = _Memory()
+_free: list[tuple[np.ndarray, np.ndarray]] = []  # buffers of earlier searches
+_free_lock = threading.Lock()
+
+
+@contextlib.contextmanager
+def _memory(n_floats, n_ints):
+    """A float32 and an int32 array, at least so long, which hold what others left there.
+
+    They are kept for the next searches: the system clears fresh memory, two megabytes at a time, which takes longer
+    than an easy search. Of a buffer only so much is ever touched as the trees in it grew."""
+    with _free_lock:
+        fitting = (k for k, (floats, ints) in enumerate(_free) if len(floats) >= n_floats and len(ints) >= n_ints)
+        number = next(fitting, None)
+        kept = None if number is None else _free.pop(number)
+    buffers = kept or (np.empty(n_floats, dtype=np.float32), np.empty(n_ints, dtype=np.int32))
+    try:
+        yield buffers
+    finally:
+        with _free_lock:
+            _free[:] = [buffers, *_free[: 2 * get_num_threads() - 1]]
 
 
 class _Search:
-    """One search of a query, to be used in a `with` block."""
+    """One search of a query. stack: gives its memory back"""
 
-    def __init__(self, query, checker, settings, seed, stop):
-        batch, dof = settings.batch or 1, len(query.start)
-        capacity = room_for(NODES, len(query.goals))
+    def __init__(self, query, settings, seed, stop, stack):
+        batch, dof, capacity = settings.batch or 1, len(query.start), whole_tiles(NODES + len(query.goals))
         self._query, self._until, self._stop = query, 0, stop
         self.batch, self.most = batch, settings.max_samples
-        self._buffers = _memory.take(*state_sizes(dof, capacity, batch, 1))
-        self._row = np.empty(request_size(dof, len(query.goals)), dtype=np.float32)
+        self._buffers = stack.enter_context(_memory(*state_sizes(dof, capacity, batch, 1)))
+        self._row = np.empty(request.request_size(dof, len(query.goals)), dtype=np.float32)
         self._ints = np.empty(INTS, dtype=np.int32)
-        self._paths, self._desk = np.empty(CORNERS * dof, dtype=np.float32), new_desk(space_of(checker), dof)
+        self._paths, self._desk = np.empty(CORNERS * dof, dtype=np.float32), new_desk(space_of(query.checker), dof)
         self._chunk = batch * -(-CHUNK // batch)  # whole rounds
-        problem = Problems([query], [checker], [seed], np.zeros((1, 2), dtype=int))
+        problem = Problems([query], [seed], np.zeros((1, 2), dtype=int))
         same = {"batch": batch, "first": batch, "split": 1, "capacity": capacity}
-        write_requests(self._row[None], self._ints[None], problem, settings, **same)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        _memory.give(self._buffers)
+        request.write_requests(self._row[None], self._ints[None], problem, settings, **same)
 
     def goes_on(self, until):
         """Draw some samples, at most `until` in all -> False when that many are drawn, or the search has ended."""
@@ -168,7 +139,7 @@ class _Search:
         if self.status != SEARCHING or self._until >= until or self._stop.is_set():
             return False
         fresh, self._until = self._until == 0, min(self._until + self._chunk, until)
-        set_fields(self._ints, fresh=fresh, until=self._until, left_ms=left_ms(self._query.deadline))
+        request.set_fields(self._ints, fresh=fresh, until=self._until, left_ms=left_ms(self._query.deadline))
         _solve(self._row, self._ints, self._paths, *self._buffers, self._desk)
         return True
 
@@ -191,8 +162,9 @@ class _Search:
     def _rounds(self, until):
         return self.most if until >= self.most else max(until // self.batch * self.batch, 0)
 
-    def result(self, samples):
-        return read_answer(self._ints, self._paths, self._query, samples=samples)
+    def result(self, samples=None):
+        """samples: of all searches of the query; none: there was only this one"""
+        return request.read_answer(self._ints, self._paths, self._query, samples=samples)
 
 
 def _race(searches, stop):

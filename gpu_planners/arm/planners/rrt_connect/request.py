@@ -13,7 +13,6 @@ from ....device import lean_njit
 from ....parallel.layout import Float32, Int32, floats, ints, layout
 from ....parallel.sampling import halves
 from ....parallel.team import left_ms
-from ..node_store import whole_tiles
 from ..query import Query
 from ..result import PlanningResult, Status
 
@@ -71,17 +70,15 @@ INTS = ANSWER + len(Answer._fields)
 
 
 class Problems(NamedTuple):
-    """Many queries, a checker and a seed for each, and where its scene begins: places, (n, 2)."""
+    """Many queries, a seed for each, and where the scene of its checker begins: places, (n, 2)."""
 
     queries: Sequence[Query]
-    checkers: Sequence
     seeds: Sequence[int]
     places: np.ndarray
 
     def chosen(self, numbers: Sequence[int]) -> "Problems":
         """Those of these numbers."""
-        lists: list[Any] = [[each[i] for i in numbers] for each in (self.queries, self.checkers, self.seeds)]
-        return Problems(lists[0], lists[1], lists[2], self.places[numbers])
+        return Problems([self.queries[i] for i in numbers], [self.seeds[i] for i in numbers], self.places[numbers])
 
 
 class BatchShape(NamedTuple):
@@ -117,32 +114,21 @@ def set_fields(ints: np.ndarray, **fields: Any) -> None:
         ints[..., Request._fields.index(field)] = values
 
 
-def room_for(nodes: int, goals: int) -> int:
-    """The capacity of trees of so many nodes besides the goals."""
-    return whole_tiles(nodes + goals)
-
-
-def spread_of(lower: np.ndarray, upper: np.ndarray, periodic: np.ndarray) -> np.ndarray:
-    """(..., dof) limits -> (...) root mean square distance of two random configurations. A turn counts at most of a
-    joint whose values a turn apart are one place (periodic)."""
-    ranges = np.subtract(upper, lower, dtype=np.float64)
-    return np.sqrt((np.where(periodic, np.minimum(ranges, 2 * np.pi), ranges) ** 2).sum(axis=-1) / 6)
-
-
 def write_requests(floats: np.ndarray, ints: np.ndarray, problems: Problems, settings, **same: int) -> None:
     """Fill the rows of queries: floats (n, size), ints (n, INTS). same: further fields, which all have alike"""
-    queries, checkers, seeds, places = problems
+    queries, seeds, places = problems
     dof, at = len(queries[0].start), HEAD
-    modes, steps = zip(*(checker.motion_args for checker in checkers))
+    modes, steps = zip(*(query.checker.motion_args for query in queries))
     low, high = zip(*map(halves, seeds))
     goals = [len(query.goals) for query in queries]
     ints[:] = 0
     set_fields(ints, dof=dof, goals=goals, until=settings.max_samples, seed_low=low, seed_high=high, mode=modes)
     set_fields(ints, passes=settings.shortcut_rounds, fresh=1, left_ms=left_ms(queries[0].deadline))
     set_fields(ints, scene_floats=places[:, 0], scene_ints=places[:, 1], **same)
-    periodic = {id(checker.robot): checker.robot.periodic for checker in checkers}
+    # how far two random configurations are apart, root mean square; periodic joints' values a turn apart are one place
     lower, upper = (np.array([getattr(query, field) for query in queries]) for field in ("lower", "upper"))
-    spread = spread_of(lower, upper, np.array([periodic[id(checker.robot)] for checker in checkers]))
+    turns = np.where([query.checker.robot.periodic for query in queries], 2 * np.pi, np.inf)
+    spread = np.sqrt((np.minimum(np.subtract(upper, lower, dtype=np.float64), turns) ** 2).sum(axis=-1) / 6)
     floats[:, 0], floats[:, 1] = steps, settings.range or RANGE * spread
     floats[:, 2] = settings.dynamic_domain or DOMAIN * spread
     for field in ("lower", "upper", "weights", "start"):

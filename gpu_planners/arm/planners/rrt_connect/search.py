@@ -24,8 +24,7 @@ from ....device import lean_njit
 from ....parallel.sampling import joined_halves, sample
 from ....parallel.team import add, greatest_lane, lane_count, late, least_lane, lower, meet, peek, sum_lanes, sync_lanes
 from ...spaces.interface import END_FREE, NOTHING, motion_free
-from ..nearest import nearest
-from ..node_store import FAR, ZERO, load, place, put, squared_distance, steer, weighted_distance
+from ..node_store import FAR, ZERO, load, nearest, place, put, squared_distance, steer, weighted_distance
 from .request import FULL, GOALS_COLLIDE, SEARCHING, SOLVED, START_COLLIDES, STOPPED
 from .state import slot_at, tree_at
 
@@ -261,7 +260,7 @@ def motion_of(s, now, step, item, roots):
 
 @lean_njit
 def conclude(s, now, step, item, is_free):
-    """What the check of a motion means."""
+    """Write down whether a motion is free: of a root, of a slot's sample, or of a part of its connection."""
     w, part, lane = item % now.batch, item // now.batch, s.worker.lane
     if step == PLANT:
         plant(s, item, is_free, s.desk.a)

@@ -9,17 +9,11 @@ from ....device import cuda_jit
 from ....parallel.team import deadline_in
 from ...spaces.cuda import REGISTERS
 from ..launch_cuda import TeamLaunch, desk_of_lane, grid_worker
-from .buffers import TreeBuffers
 from .growth import grow
+from .search import TreeBuffers
 from .state import FLOAT_HEAD, INT_HEAD, WORKERS, TreeJob, open_growth
 
 BLOCKS_PER_MULTIPROCESSOR = 4
-
-
-@functools.cache
-def cuda_buffers(device: str, scratch_sizes: tuple) -> "TreeOnCuda":
-    """The buffers for a device and a kind of space: made once, kept, and grown when a query needs more."""
-    return TreeOnCuda(device, scratch_sizes)
 
 
 class TreeOnCuda(TreeBuffers):
@@ -31,34 +25,40 @@ class TreeOnCuda(TreeBuffers):
     def _allocate(self, n_floats, n_ints):
         launch = self._launch
         with launch.held():
-            self._twins = launch.twins("floats", n_floats, np.float32), launch.twins("ints", n_ints, np.int32)
-        return tuple(twins.host for twins in self._twins)
+            self._there = (
+                launch.device_array("floats", n_floats, np.float32),
+                launch.device_array("ints", n_ints, np.int32),
+            )
+            return launch.pinned("floats", n_floats, np.float32), launch.pinned("ints", n_ints, np.int32)
 
-    def _send(self, n_floats, n_ints):
+    def _send(self, *counts):
         with self._launch.held():
-            for twins, count in zip(self._twins, (n_floats, n_ints)):
-                twins.send(count, self._launch.stream)
+            for device, host, count in zip(self._there, self._hosts, counts):
+                device[:count].copy_to_device(host[:count], self._launch.stream)
 
-    def _fetch(self, n_floats, n_ints):
+    def _fetch(self, *counts):
         with self._launch.held():
-            for twins, count in zip(self._twins, (n_floats, n_ints)):
-                twins.fetch(count, self._launch.stream)
-            self._launch.stream.synchronize()
+            self._bring(counts)
+
+    def _bring(self, counts):
+        for device, host, count in zip(self._there, self._hosts, counts):
+            device[:count].copy_to_host(host[:count], self._launch.stream)
+        self._launch.stream.synchronize()
 
     def grow(self, rounds: int, left_ms: int, seed: np.uint64) -> None:
         """Some rounds of samples, for at most so long."""
-        launch, (mode, step), (floats, ints) = self._launch, self.checker.motion_args, self._twins
+        launch, (mode, step) = self._launch, self.checker.motion_args
         with launch.held():
-            arguments = floats.device, ints.device, rounds, left_ms, seed, int32(mode), float32(step)
+            arguments = *self._there, rounds, left_ms, seed, int32(mode), float32(step)
             launch.run(*arguments, *self.checker.device_scene(), wait=False)
-            floats.fetch(FLOAT_HEAD, launch.stream)
-            ints.fetch(INT_HEAD, launch.stream)
-            launch.stream.synchronize()
+            self._bring((FLOAT_HEAD, INT_HEAD))
+
+
+cuda_buffers = functools.cache(TreeOnCuda)  # (device, scratch_sizes) -> those of a kind of checker: made once, kept
 
 
 @functools.cache
 def _kernel(*scratch_sizes):
-    """The kernel for a checker's scratch_sizes."""
     desk = desk_of_lane(scratch_sizes)
 
     @cuda_jit(max_registers=REGISTERS)

@@ -36,7 +36,7 @@ def draw(g, seed, number, first, batch, q):
 def draw_uniform(g, seed, number, coordinate, q):
     """q (dof,) becomes uniform in the box, by the random numbers from `coordinate` on."""
     for k in range(len(q)):
-        q[k] = g.frame.lower[k] + (g.frame.upper[k] - g.frame.lower[k]) * uniform01(seed, number, coordinate + k)
+        q[k] = g.tree.lower[k] + (g.tree.upper[k] - g.tree.lower[k]) * uniform01(seed, number, coordinate + k)
 
 
 @lean_njit
@@ -60,7 +60,8 @@ def draw_informed(g, seed, number, q):
         coordinate = draws * (2 * dof + 3)
         if not smaller:
             draw_uniform(g, seed, number, coordinate, q)
-            if distance(g, start, q) + distance(g, goal, q) < longest:
+            to_start, to_goal = squared_distance(g.tree.nodes, start, q), squared_distance(g.tree.nodes, goal, q)
+            if math.sqrt(to_start) + math.sqrt(to_goal) < longest:
                 return True
             continue
         draw_in_ball(seed, number, coordinate, q)
@@ -71,16 +72,10 @@ def draw_informed(g, seed, number, q):
         within = True
         for k in range(dof):
             q[k] += HALF * (g.tree.nodes[place(start, k, dof)] + g.tree.nodes[place(goal, k, dof)])
-            within = within and q[k] >= g.frame.lower[k] and q[k] <= g.frame.upper[k]
+            within = within and q[k] >= g.tree.lower[k] and q[k] <= g.tree.upper[k]
         if within:
             return True
     return False
-
-
-@lean_njit
-def distance(g, i, q):
-    """Scaled distance of node i from the scaled q."""
-    return math.sqrt(squared_distance(g.tree.nodes, i, q))
 
 
 @lean_njit

@@ -16,8 +16,7 @@ from ....parallel.team import any_lane, clock_ns, lane_count, late, least_lane, 
 from ...spaces.interface import END_FREE, NOTHING, motion_free
 from ..node_store import FAR, ONE, ZERO, place, put
 from .draws import TWO, draw, log_ellipsoid
-from .rewiring import check_offers, halted, offer, take
-from .scan import Window, scan
+from .near import Window, check_offers, halted, offer, scan, take
 from .state import NEAR, NONE, ROOT, UNREACHED, apart, cost_of, fetch, first_node
 
 LEAST_ROUND, SHARE = 32, 4  # a round takes this share of the samples so far, at least LEAST_ROUND, `batch` at most
@@ -82,7 +81,7 @@ def begin(g, worker):
     for of in range(worker.number, goals + 1, worker.count):
         i = start if of == goals else of
         for k in range(lane, dof, lane_count()):
-            tree.nodes[place(i, k, dof)] = g.frame.points[of * dof + k] * g.frame.scale[k]
+            tree.nodes[place(i, k, dof)] = g.tree.points[of * dof + k] * g.tree.scale[k]
         if lane == 0:
             tree.parent[i], tree.edge[i], tree.region[i] = UNREACHED, ZERO, of
             tree.offered[i], tree.taker[i] = FAR, FAR
@@ -148,7 +147,7 @@ def extend(job, b, n, drawn, batch, reach):
     for k in range(lane, len(q), lane_count()):
         g.slots.x[b * len(q) + k] = q[k]
     for k in range(len(q)):
-        q[k] = q[k] / g.frame.scale[k]
+        q[k] = q[k] / g.tree.scale[k]
     if length * length < SAME:
         i = NONE
     else:
@@ -250,13 +249,13 @@ def look(job):
     n, lane = g.board.count[0], worker.lane
     best, node = best_of_worker(job, n)
     if lane == 0:
-        g.looks.cost[worker.number], g.looks.node[worker.number] = best, node
+        g.slots.least_cost[worker.number], g.slots.least_node[worker.number] = best, node
     meet(worker)
     if worker.number == 0:
         best, node = FAR, -1
         for w in range(lane, worker.count, lane_count()):
-            if g.looks.cost[w] < best or (g.looks.cost[w] == best and g.looks.node[w] < node):
-                best, node = g.looks.cost[w], g.looks.node[w]
+            if g.slots.least_cost[w] < best or (g.slots.least_cost[w] == best and g.slots.least_node[w] < node):
+                best, node = g.slots.least_cost[w], g.slots.least_node[w]
         best, node = least_lane(best, node)
         if lane == 0:
             g.board.best[0], g.board.best_node[0] = best, node
@@ -265,12 +264,12 @@ def look(job):
     meet(worker)
     inside = inside_of_worker(job, n)
     if lane == 0:
-        g.looks.inside[worker.number] = inside
+        g.slots.inside[worker.number] = inside
     meet(worker)
     if worker.number == 0:
         inside = 0
         for w in range(lane, worker.count, lane_count()):
-            inside += g.looks.inside[w]
+            inside += g.slots.inside[w]
         inside = sum_lanes(inside)
         if lane == 0:
             g.board.inside[0], g.board.looked[0] = inside, n

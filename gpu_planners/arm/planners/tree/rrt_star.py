@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 from ....settings import changed, setting
 from ..query import check_call
 from ..result import PlanningResult
-from .search import plan
-from .settings import TreeSettings
+from .search import TreeSettings, plan
 
 
 @dataclass(frozen=True, kw_only=True)

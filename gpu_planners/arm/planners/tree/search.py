@@ -1,27 +1,58 @@
-"""What `rrt` and `rrt_star` do around the compiled growth of their tree: budgets, history, the path."""
+"""What `rrt` and `rrt_star` do around the compiled growth of their tree: settings, budgets, history, the path; and the
+tree's two buffers: how a query begins, how they grow, and on the CPU what lets the tree grow."""
 
 import functools
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ....device import njit
+from ....parallel.layout import on_host
 from ....parallel.sampling import folded_seed
-from ....parallel.team import left_ms
-from ..node_store import FAR, place, unpacked, whole_tiles
-from ..query import Query, dry_query, open_query
+from ....parallel.team import Worker, borrowed, deadline_in, left_ms
+from ....settings import setting
+from ...spaces.interface import space_of
+from ..node_store import FAR, new_desk, place, whole_tiles
+from ..query import Query, dry_query, open_query, warm_once
 from ..result import PlanningResult
-from ..shortcut import shortcut
-from ..shortcut import warm_up as warm_up_shortcut
-from ..warm import warm_once
-from .buffers import TreeBuffers
-from .settings import TreeSettings
-from .state import NONE, ROOT, UNREACHED, TreeAsk, new_heads
+from ..settings import RANGE_RULE, PlannerSettings
+from ..shorten import shortcut, warm_up_shortcut
+from . import state
+from .growth import grow
+from .state import INT_HEAD, NONE, ROOT, Growth, TreeAsk, TreeBoard, TreeJob, open_board, open_growth
 
 LOOK = 64  # samples between two looks at the best path on the CPU, or one round
 CUDA_BATCH = 2048  # fills an H200
 FIRST_NODES = 1 << 17  # room at first, 7 MB for an arm of nine links
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeSettings(PlannerSettings):
+    """Settings that RRT and RRT* share; a cost is in rad where all joints turn and all weights are 1."""
+
+    range: float = setting(
+        0.0,
+        "Longest motion added at once; 0: samples are approached all the way ([BKF11])",
+        0.0,
+        1e4,
+        unit="units of cost",
+        must=RANGE_RULE,
+    )
+    goal_radius: float = setting(
+        0.0, "A path may end this close to a goal; 0: it ends at the goal", 0.0, 1e4, unit="units of cost"
+    )
+    goal_bias: float = setting(
+        0.05, "Share of the samples that are drawn at a goal not reached yet, at most one in a round", 0.0, 1.0
+    )
+    batch: int = setting(
+        0,
+        "Most samples of a round; 0: 64 on the CPU, 2048 on CUDA. The first rounds are smaller, from 32 up",
+        0,
+        1 << 14,
+    )
 
 
 def plan(
@@ -35,7 +66,7 @@ def plan(
     if not isinstance(query, Query):
         return query
     kind = (True, settings.radius_factor, settings.informed) if star else (False, 1.0, False)
-    search = TreeSearch(query, checker, settings, seed, *kind)
+    search = TreeSearch(query, settings, seed, *kind)
     history: list[tuple[int, float, float]] = []
     enough = search.least_cost() * (1 + 1e-6)
     while True:
@@ -54,7 +85,7 @@ def plan(
 
 
 def _dry_run(checker):
-    TreeSearch(dry_query(checker), checker, TreeSettings(max_samples=1), 0, True, 1.0, True).advance()
+    TreeSearch(dry_query(checker), TreeSettings(max_samples=1), 0, True, 1.0, True).advance()
 
 
 class TreeSearch:
@@ -64,9 +95,9 @@ class TreeSearch:
     """
 
     def __init__(
-        self, query: Query, checker, settings: TreeSettings, seed: int, star: bool, radius_factor: float, informed: bool
+        self, query: Query, settings: TreeSettings, seed: int, star: bool, radius_factor: float, informed: bool
     ):
-        dof, goals = len(query.start), len(query.goals)
+        dof, goals, checker = len(query.start), len(query.goals), query.checker
         self.query, self.seed, self.goal_radius = query, np.uint64(seed), float(np.float32(settings.goal_radius))
         on_cpu = checker.device == "cpu"
         self.batch = min(settings.batch or (LOOK if on_cpu else CUDA_BATCH), settings.max_samples)
@@ -97,7 +128,7 @@ class TreeSearch:
 
             self.buffers = cuda_buffers(checker.device, checker.scratch_sizes)
         vectors = query.lower * scale, query.upper * scale, scale, query.goals, query.start
-        floats, ints = new_heads(ask)
+        floats, ints = state.new_heads(ask)
         floats = np.concatenate([floats, *(vector.ravel() for vector in vectors)]).astype(np.float32)
         self.buffers.begin(checker, ask, floats, ints)
 
@@ -115,16 +146,6 @@ class TreeSearch:
         self.drawn, self.count, self.best = int(board.drawn[0]), int(board.count[0]), int(board.best_node[0])
         self.cost = float(board.best[0]) if self.best != NONE else np.inf
 
-    def nodes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """-> configurations (n, dof) float32, parents (n,): -1 at the root, -2 where none, edges (n,) and goals in
-        whose region each lies (n,). The goals come first, then rows that are not used, then the start, `self.first`."""
-        growth, n, dof = self.buffers.growth(), self.count, len(self.query.start)
-        tree, q = growth.tree, unpacked(growth.tree.nodes, n, dof).copy()
-        parents, edges, regions = (values[:n].copy() for values in (tree.parent, tree.edge, tree.region))
-        unused = slice(len(self.query.goals), self.first)
-        q[unused], parents[unused], edges[unused], regions[unused] = 0, UNREACHED, 0, NONE
-        return q / growth.frame.scale, parents, edges, regions
-
     def path(self) -> tuple[np.ndarray, int, bool]:
         """-> (K, dof) the best path, the number of the goal at or near its end, is its end that goal itself."""
         growth, dof, chain = self.buffers.growth(), len(self.query.start), [self.best]
@@ -132,7 +153,73 @@ class TreeSearch:
         while parent[chain[-1]] != ROOT:
             chain.append(int(parent[chain[-1]]))
         places = place.py_func(np.array(chain[::-1])[:, None], np.arange(dof), dof)
-        path, goal = growth.tree.nodes[places] / growth.frame.scale, int(growth.tree.region[self.best])
+        path, goal = growth.tree.nodes[places] / growth.tree.scale, int(growth.tree.region[self.best])
         if len(chain) == 1:  # the start lies in a goal's region
             path = np.stack([self.query.start, self.query.start])
         return path, goal, self.best < len(self.query.goals)
+
+
+growth_on_host = on_host(open_growth)
+
+
+class TreeBuffers:
+    """The two buffers of a Growth, in the host's memory.
+
+    floats, ints: the beginnings of both, as the last rounds left them
+    """
+
+    checker: Any
+    ask: TreeAsk
+    floats: np.ndarray
+    ints: np.ndarray
+
+    def begin(self, checker, ask: TreeAsk, floats: np.ndarray, ints: np.ndarray) -> None:
+        """A new tree, whose buffers begin so."""
+        self.checker, self.ask = checker, ask
+        self._hosts = self._allocate(*state.growth_sizes(ask))
+        self.floats, self.ints = self._hosts[0][: len(floats)], self._hosts[1][:INT_HEAD]
+        self.floats[:], self.ints[:] = floats, ints
+        self._send(len(floats), INT_HEAD)
+
+    def make_room(self, nodes: int) -> None:
+        """For so many nodes in all."""
+        if nodes > self.ask.capacity:
+            kept, floats, ints = [part.copy() for part in self.growth().tree], self.floats.copy(), self.ints.copy()
+            larger = self.ask._replace(capacity=whole_tiles(max(nodes, 2 * self.ask.capacity)))
+            ints[1 + TreeAsk._fields.index("capacity")] = larger.capacity
+            self.begin(self.checker, larger, floats, ints)
+            for values, part in zip(kept, growth_on_host(*self._hosts).tree):
+                part[: len(values)] = values
+            self._send(*map(len, self._hosts))
+
+    @property
+    def board(self) -> TreeBoard:
+        """As the last rounds left it."""
+        return open_board.py_func(self.floats, self.ints)
+
+    def growth(self) -> Growth:
+        """All of it, as the last rounds left it."""
+        self._fetch(*state.tree_end(self.ask))
+        return growth_on_host(*self._hosts)
+
+    def _allocate(self, n_floats, n_ints):
+        """Memory is only touched as far as the tree grows."""
+        self._desk = new_desk(space_of(self.checker), int(self.ask.dof))
+        return np.empty(n_floats, dtype=np.float32), np.empty(n_ints, dtype=np.int32)
+
+    def _send(self, n_floats, n_ints):
+        """Bring the beginnings of both to where the tree grows."""
+
+    def _fetch(self, n_floats, n_ints):
+        """Bring the beginnings of both to the host."""
+
+    def grow(self, rounds: int, left_ms: int, seed: np.uint64) -> None:
+        """Some rounds of samples, for at most so long."""
+        _grow(*self._hosts, rounds, left_ms, seed, self._desk)
+
+
+@njit
+def _grow(floats, ints, rounds, left_ms, seed, desk):
+    worker = Worker(0, 1, 0, 0, 1, borrowed(ints), borrowed(ints))
+    growth = open_growth(borrowed(floats), borrowed(ints))
+    grow(TreeJob(growth, borrowed(desk), seed, deadline_in(left_ms), worker), rounds)

@@ -54,18 +54,13 @@ class TreeBoard(NamedTuple):
 INT_HEAD, FLOAT_HEAD = 16, 8  # numbers of TreeAsk and TreeBoard
 
 
-class Frame(NamedTuple):
-    """What the sampled space is like, behind the heads."""
+class Tree(NamedTuple):
+    """The sampled space, behind the heads, and the tree in it. A row of a tile begins a line of the cache."""
 
     lower: np.ndarray = floats("dof", gap="FLOAT_HEAD")  # bounds of samples, scaled
     upper: np.ndarray = floats("dof")
     scale: np.ndarray = floats("dof")  # sqrt(weight)
     points: np.ndarray = floats("(goals + 1) * dof")  # the goals and the start, as they are
-
-
-class Tree(NamedTuple):
-    """The tree itself; a row of a tile begins a line of the cache."""
-
     nodes: np.ndarray = floats("capacity * dof", gap="-(FLOAT_HEAD + (4 + goals) * dof) % 32")  # in tiles, scaled
     edge: np.ndarray = floats("capacity")  # length of the motion from the parent
     offered: np.ndarray = floats("capacity")  # the least cost offered by a new parent,
@@ -75,7 +70,8 @@ class Tree(NamedTuple):
 
 
 class TreeSlots(NamedTuple):
-    """One row for each sample of a round: what it becomes, and the nodes near it."""
+    """One row for each sample of a round: what it becomes, and the nodes near it. Then what each worker has found when
+    the best path is looked for."""
 
     x: np.ndarray = floats("batch * dof")  # scaled
     edge: np.ndarray = floats("batch")
@@ -84,22 +80,15 @@ class TreeSlots(NamedTuple):
     joined: np.ndarray = ints("batch")  # the parent of a sample, then its node; -1: not joined
     near: np.ndarray = ints("batch * NEAR")  # nodes, -1: refused
     near_count: np.ndarray = ints("batch")
-
-
-class Looks(NamedTuple):
-    """What each worker has found when the best path is looked for."""
-
-    cost: np.ndarray = floats("WORKERS")
-    node: np.ndarray = ints("WORKERS")
+    least_cost: np.ndarray = floats("WORKERS")
+    least_node: np.ndarray = ints("WORKERS")
     inside: np.ndarray = ints("WORKERS")
 
 
 _, open_ask = layout(TreeAsk)
 _, open_board = layout(TreeBoard)
-frame_sizes, open_frame = layout(Frame, "dof goals")
 tree_sizes, open_tree = layout(Tree, "dof goals capacity")
 slots_sizes, open_slots = layout(TreeSlots, "dof batch")
-looks_sizes, open_looks = layout(Looks)
 
 
 class Growth(NamedTuple):
@@ -107,10 +96,8 @@ class Growth(NamedTuple):
 
     ask: TreeAsk
     board: TreeBoard
-    frame: Frame
     tree: Tree
     slots: TreeSlots
-    looks: Looks
 
 
 class TreeJob(NamedTuple):
@@ -137,26 +124,20 @@ def new_heads(ask: TreeAsk) -> tuple[np.ndarray, np.ndarray]:
 def open_growth(floats, ints):
     """The two buffers as a Growth."""
     ask = open_ask(floats, ints)
-    frame = open_frame(floats, ask.dof, ask.goals)
-    floats_0, _ = frame_sizes(ask.dof, ask.goals)
-    tree = open_tree(floats[floats_0:], ints, ask.dof, ask.goals, ask.capacity)
-    floats_1, ints_1 = tree_sizes(ask.dof, ask.goals, ask.capacity)
-    slots = open_slots(floats[floats_0 + floats_1 :], ints[ints_1:], ask.dof, ask.batch)
-    floats_2, ints_2 = slots_sizes(ask.dof, ask.batch)
-    looks = open_looks(floats[floats_0 + floats_1 + floats_2 :], ints[ints_1 + ints_2 :])
-    return Growth(ask, open_board(floats, ints), frame, tree, slots, looks)
+    n_floats, n_ints = tree_sizes(ask.dof, ask.goals, ask.capacity)
+    slots = open_slots(floats[n_floats:], ints[n_ints:], ask.dof, ask.batch)
+    return Growth(ask, open_board(floats, ints), open_tree(floats, ints, ask.dof, ask.goals, ask.capacity), slots)
 
 
 def tree_end(ask: TreeAsk) -> tuple[int, int]:
     """How much of the float32 and of the int32 buffer comes before the slots."""
-    n_floats, n_ints = tree_sizes.py_func(ask.dof, ask.goals, ask.capacity)
-    return frame_sizes.py_func(ask.dof, ask.goals)[0] + n_floats, n_ints
+    return tree_sizes.py_func(ask.dof, ask.goals, ask.capacity)
 
 
 def growth_sizes(ask: TreeAsk) -> tuple[int, int]:
     """-> lengths of the float32 and of the int32 buffer of a Growth."""
-    parts = tree_end(ask), slots_sizes.py_func(ask.dof, ask.batch), looks_sizes.py_func()
-    return sum(part[0] for part in parts), sum(part[1] for part in parts)
+    (floats, ints), more = tree_end(ask), slots_sizes.py_func(ask.dof, ask.batch)
+    return floats + more[0], ints + more[1]
 
 
 @lean_njit
@@ -169,7 +150,7 @@ def first_node(g):
 def fetch(g, i, q):
     """q: (dof,) becomes the configuration of node i."""
     for k in range(len(q)):
-        q[k] = g.tree.nodes[place(i, k, len(q))] / g.frame.scale[k]
+        q[k] = g.tree.nodes[place(i, k, len(q))] / g.tree.scale[k]
 
 
 @lean_njit
