@@ -133,7 +133,7 @@ def changed(kind: type[Described], name: str, **changes: Any) -> Any:
 
 def title(kind: type) -> str:
     """A short name of a settings class: "rrt_connect.Settings", "exact.Settings", "MotionCheck"."""
-    module = re.sub(r"\.(settings|fields)$", "", kind.__module__).rpartition(".")[2]
+    module = re.sub(r"\.(settings|fields|planner)$", "", kind.__module__).rpartition(".")[2]
     return f"{module}.Settings" if kind.__name__ == "Settings" else kind.__name__
 
 

@@ -15,7 +15,7 @@ from gpu_planners.arm.planners import prm, rrt_connect
 from gpu_planners.arm.planners.query import Query
 from gpu_planners.arm.planners.result import path_length
 from gpu_planners.arm.planners.rrt_connect import request
-from gpu_planners.arm.planners.shorten import shortcut
+from gpu_planners.arm.planners.shortcut import shortcut
 from gpu_planners.datasets.furniture import FAMILIES
 from gpu_planners.errors import SettingsError
 from gpu_planners.papers.dl14.image import ImageChecker

@@ -19,7 +19,7 @@ from gpu_planners.arm.planners import prm, rrt_connect
 from gpu_planners.arm.planners.prm.roadmap import BLOCKED, FREE, UNCHECKED, Graph
 from gpu_planners.arm.planners.query import GREATEST_GOALS, in_pieces
 from gpu_planners.arm.planners.result import path_length
-from gpu_planners.arm.planners.shorten import shortcut
+from gpu_planners.arm.planners.shortcut import shortcut
 from gpu_planners.arm.planners.tree import rrt, rrt_star
 from gpu_planners.device import njit
 from gpu_planners.papers.dl14.image import ImageChecker

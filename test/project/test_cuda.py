@@ -9,7 +9,7 @@ from benchmarks.problems import add_obstacles, load_problems, missing_data, robo
 from gpu_planners.arm import CollisionChecker, CollisionWorld, MotionCheck, Status, load_urdf
 from gpu_planners.arm.planners import prm, rrt_connect
 from gpu_planners.arm.planners.result import path_length
-from gpu_planners.arm.planners.shorten import shortcut
+from gpu_planners.arm.planners.shortcut import shortcut
 from gpu_planners.device import cuda_problem
 
 pytestmark = [

@@ -1,4 +1,4 @@
-"""Shorten a path: straight motions replace stretches of it. `shorten` is compiled, for the workers of a team.
+"""The compiled part of `shortcut`, for the workers of a team: straight motions replace stretches of a path.
 
 A pass lays POINTS points along the path, its corners among them, and finds a short way through them in which each leg
 is a straight motion that is free, or a stretch of the path as it is. It weighs all combinations of cuts between these
@@ -9,21 +9,17 @@ those between neighbours of its points count as longer until they are checked, s
 first, and the shortest one may be missed.
 """
 
-import functools
 import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ...device import lean_njit, njit
-from ...parallel import team
+from ...device import lean_njit
 from ...parallel.layout import floats, ints, layout
-from ...parallel.sampling import folded_seed, uniform01
+from ...parallel.sampling import uniform01
 from ...parallel.team import lane_count, late, least_lane, meet, peek, sum_lanes, sync_lanes
-from ..spaces.interface import REFUSED, motion_free, space_of
-from .node_store import FAR, ONE, ZERO, new_desk
-from .query import warm_once
+from ..spaces.interface import REFUSED, motion_free
+from .node_store import FAR, ONE, ZERO
 
 POINTS, HALF = 32, 16
 EAGER = 128  # a team with so many workers checks all legs at once
@@ -71,45 +67,6 @@ class Cuts(NamedTuple):
 
 
 cuts_sizes, open_cuts = layout(Cuts, "dof room")
-
-
-def shortcut(
-    path: ArrayLike, checker, passes: int, seed: int, weights: ArrayLike | None = None, deadline: int = team.NEVER
-) -> np.ndarray:
-    """path: (K, dof) -> a path with the same ends, no longer and free by the checker's MotionCheck.
-
-    weights: (dof,) of the cost; none: 1 each
-    deadline: of clock_ns(); a pass that would take longer is left out
-    """
-    path = np.asarray(path, dtype=np.float64)
-    if passes == 0 or len(path) < 3 or team.clock_ns() > deadline:
-        return path
-    length, dof = path.shape
-    weights = np.ones(dof, dtype=np.float32) if weights is None else np.asarray(weights, dtype=np.float32)
-    task = Task(length, 2 * (length + POINTS), passes, 1, deadline, np.uint64(folded_seed(seed)), weights)
-    if checker.device == "cpu":
-        floats, ints = (np.empty(n, t) for n, t in zip(cuts_sizes(dof, task.room, 1), (np.float32, np.int32)))
-        floats[: path.size] = path.ravel()
-        at, length = _shorten_on_cpu(task, floats, ints, new_desk(space_of(checker), dof))
-        shorter = floats[at : at + length * dof].reshape(length, dof).astype(np.float64)
-    else:
-        from .shorten_cuda import shortener
-
-        shorter = shortener(checker.device, checker.scratch_sizes).shorten(path, checker, task).astype(np.float64)
-    shorter[0], shorter[-1] = path[0], path[-1]
-    return shorter
-
-
-def warm_up_shortcut(checker) -> None:
-    """Compile `shortcut` for a kind of checker, or load it from the cache, before the clock of a query starts."""
-    warm_once("shortcut", checker, functools.partial(shortcut, np.zeros((3, checker.robot.dof)), checker, 1, 0))
-
-
-@njit
-def _shorten_on_cpu(task, floats, ints, desk):
-    worker = team.lone_worker()
-    cuts = open_cuts(team.borrowed(floats), team.borrowed(ints), len(task.weights), task.room, worker)
-    return shorten(team.borrowed(task), cuts, team.borrowed(desk), worker)
 
 
 @lean_njit

@@ -17,7 +17,7 @@ from ....parallel.sampling import folded_seed, samples
 from ....parallel.team import clock_ns
 from ..query import Query, check_call, in_pieces, open_query
 from ..result import PlanningResult
-from ..shorten import shortcut, warm_up_shortcut
+from ..shortcut import shortcut, warm_up_shortcut
 from .roadmap import FREE, Roadmap, warm_up_roadmaps
 from .settings import Settings
 from .trees import GrowingTrees, warm_up_trees

@@ -9,8 +9,7 @@ from ....device import cuda_jit
 from ....parallel.team import deadline_in
 from ...spaces.cuda import REGISTERS
 from ..launch_cuda import TeamLaunch, desk_of_lane, grid_worker
-from .growth import grow
-from .search import TreeBuffers
+from .growth import TreeBuffers, grow
 from .state import FLOAT_HEAD, INT_HEAD, WORKERS, TreeJob, open_growth
 
 BLOCKS_PER_MULTIPROCESSOR = 4

@@ -5,19 +5,25 @@ to the best of them by a free motion (`extend`). Those that were joined become n
 itself as a better parent to the nodes near it, also to those of its own round (`offer`), and each node takes its best
 offer (`take`). Offers are judged by the costs before the round, and a parent's cost is never above its child's, so
 nobody is offered to an ancestor, and taking all offers at once leaves a tree.
+
+TreeBuffers holds the tree's memory for the host, and on the CPU lets it grow.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
-from ....device import lean_njit
+from ....device import lean_njit, njit
+from ....parallel import team
+from ....parallel.layout import on_host
 from ....parallel.team import any_lane, clock_ns, lane_count, late, least_lane, meet, sum_lanes, sync_lanes
-from ...spaces.interface import END_FREE, NOTHING, motion_free
-from ..node_store import FAR, ONE, ZERO, place, put
+from ...spaces.interface import END_FREE, NOTHING, motion_free, space_of
+from ..node_store import FAR, ONE, ZERO, new_desk, place, put, whole_tiles
+from . import state
 from .draws import TWO, draw, log_ellipsoid
 from .near import Window, check_offers, halted, offer, scan, take
-from .state import NEAR, NONE, ROOT, UNREACHED, apart, cost_of, fetch, first_node
+from .state import NEAR, NONE, ROOT, UNREACHED, Growth, TreeAsk, TreeJob, apart, cost_of, fetch, first_node, open_growth
 
 LEAST_ROUND, SHARE = 32, 4  # a round takes this share of the samples so far, at least LEAST_ROUND, `batch` at most
 SHRINK = np.float32(0.7)  # of the squared radius, while there are more than NEAR nodes within
@@ -304,3 +310,69 @@ def inside_of_worker(job, n):
                 inside += 1
                 break
     return sum_lanes(inside)
+
+
+growth_on_host = on_host(open_growth)
+
+
+class TreeBuffers:
+    """The two buffers of a Growth, in the host's memory.
+
+    floats, ints: the beginnings of both, as the last rounds left them
+    """
+
+    checker: Any
+    ask: TreeAsk
+    floats: np.ndarray
+    ints: np.ndarray
+
+    def begin(self, checker, ask: TreeAsk, floats: np.ndarray, ints: np.ndarray) -> None:
+        """A new tree, whose buffers begin so."""
+        self.checker, self.ask = checker, ask
+        self._hosts = self._allocate(*state.growth_sizes(ask))
+        self.floats, self.ints = self._hosts[0][: len(floats)], self._hosts[1][: state.INT_HEAD]
+        self.floats[:], self.ints[:] = floats, ints
+        self._send(len(floats), state.INT_HEAD)
+
+    def make_room(self, nodes: int) -> None:
+        """For so many nodes in all."""
+        if nodes > self.ask.capacity:
+            kept, floats, ints = [part.copy() for part in self.growth().tree], self.floats.copy(), self.ints.copy()
+            larger = self.ask._replace(capacity=whole_tiles(max(nodes, 2 * self.ask.capacity)))
+            ints[1 + TreeAsk._fields.index("capacity")] = larger.capacity
+            self.begin(self.checker, larger, floats, ints)
+            for values, part in zip(kept, growth_on_host(*self._hosts).tree):
+                part[: len(values)] = values
+            self._send(*map(len, self._hosts))
+
+    @property
+    def board(self) -> state.TreeBoard:
+        """As the last rounds left it."""
+        return state.open_board.py_func(self.floats, self.ints)
+
+    def growth(self) -> Growth:
+        """All of it, as the last rounds left it."""
+        self._fetch(*state.tree_end(self.ask))
+        return growth_on_host(*self._hosts)
+
+    def _allocate(self, n_floats, n_ints):
+        """Memory is only touched as far as the tree grows."""
+        self._desk = new_desk(space_of(self.checker), int(self.ask.dof))
+        return np.empty(n_floats, dtype=np.float32), np.empty(n_ints, dtype=np.int32)
+
+    def _send(self, n_floats, n_ints):
+        """Bring the beginnings of both to where the tree grows."""
+
+    def _fetch(self, n_floats, n_ints):
+        """Bring the beginnings of both to the host."""
+
+    def grow(self, rounds: int, left_ms: int, seed: np.uint64) -> None:
+        """Some rounds of samples, for at most so long."""
+        _grow(*self._hosts, rounds, left_ms, seed, self._desk)
+
+
+@njit
+def _grow(floats, ints, rounds, left_ms, seed, desk):
+    worker = team.Worker(0, 1, 0, 0, 1, team.borrowed(ints), team.borrowed(ints))
+    growth = open_growth(team.borrowed(floats), team.borrowed(ints))
+    grow(TreeJob(growth, team.borrowed(desk), seed, team.deadline_in(left_ms), worker), rounds)
