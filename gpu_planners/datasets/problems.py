@@ -80,8 +80,8 @@ class ProblemMaker:
             bare = CollisionChecker(robot, CollisionWorld(), "cpu", margin=recipe.margin)
             self._parked = self._pool[:PARKED][bare.configurations_valid(self._pool[:PARKED])]
         self._base = robot.T_parent_base[0, :3, 3]
-        self._reach = float(np.percentile(np.linalg.norm(self._places - self._places.mean(axis=0), axis=1), 95))
-        self._reach = max(self._reach, 1e-3)
+        away = np.linalg.norm(self._places - self._places.mean(axis=0), axis=1)
+        self._reach = max(float(np.percentile(away, 95)), 1e-3)
         self._fixed = lru_cache(KEPT)(lambda number: self._opened(number, recipe.scenes[number][1]))
         self._last: tuple[int, Scene] | None = None
 
@@ -93,10 +93,10 @@ class ProblemMaker:
         if self._last is None or self._last[0] != place:
             rng, draw = _rng(self.recipe.seed, 0, place), self.recipe.draw
             if draw.furniture:
-                self._last = place, self._furnished(place, rng)
+                scene = self._furnished(place, rng)
             else:
-                obstacles = random_obstacles(rng, draw, self._places, self._base, self._reach)
-                self._last = place, self._opened(place, obstacles)
+                scene = self._opened(place, random_obstacles(rng, draw, self._places, self._base, self._reach))
+            self._last = place, scene
         return self._last[1]
 
     def _furnished(self, number, rng):
@@ -111,12 +111,12 @@ class ProblemMaker:
         if draw.ends == "anywhere":
             return scene
         low, high = (np.array(corners) for corners in zip(*places))
-        scene = replace(scene, places=(low, high, turn, origin))
-        return replace(scene, near=np.flatnonzero(_in_places(self._places, scene)))
+        near = np.flatnonzero(_in_places(self._places, low, high, turn, origin))
+        return replace(scene, places=(low, high, turn, origin), near=near)
 
     def _opened(self, number, obstacles):
-        world = world_of(obstacles) if obstacles else CollisionWorld()
-        return Scene(number, obstacles, CollisionChecker(self.recipe.robot, world, "cpu", margin=self.recipe.margin))
+        checker = CollisionChecker(self.recipe.robot, world_of(obstacles), "cpu", margin=self.recipe.margin)
+        return Scene(number, obstacles, checker)
 
     def problem(self, number: int) -> Problem:
         """Problem `number`, from 0."""
@@ -175,7 +175,7 @@ class ProblemMaker:
         q = self._pool[rng.choice(scene.near, BLOCK)]
         q, robot = q + rng.uniform(-JITTER, JITTER, q.shape) * self._spread, self.recipe.robot
         q = inside(q.clip(robot.lower, robot.upper), robot)
-        return q[_in_places(self._tips(q), scene)]
+        return q[_in_places(self._tips(q), *scene.places)]
 
     def _tips(self, q):
         """(N, 3) where the tool is at q (N, dof), in the root frame."""
@@ -240,9 +240,8 @@ def inside(q: np.ndarray, robot) -> np.ndarray:
     return np.where(narrow < robot.lower, np.nextafter(narrow, np.float32(np.inf)), narrow).astype(np.float64)
 
 
-def _in_places(points, scene):
-    """(N,) bool: which of some points (N, 3) are in a place of a scene?"""
-    low, high, turn, origin = scene.places
+def _in_places(points, low, high, turn, origin):
+    """(N,) bool: which of some points (N, 3) are in a place of a scene? See `Scene.places`"""
     local = (points - origin) @ turn
     x, y, z = ((local > low.min(axis=0)) & (local < high.max(axis=0))).T
     found = x & y & z  # in the box around all places
