@@ -11,9 +11,9 @@ import pytest
 from grid_paths import random_costs
 
 from gpu_planners.grid import BlockPlanner, GridMap
-from gpu_planners.grid.exact import cpu, fronts
+from gpu_planners.grid.exact import cpu
 from gpu_planners.grid.exact.blocks import VALUES, Blocks, FieldShape
-from gpu_planners.grid.exact.fronts import Fronts, costs_vary, has_numbers
+from gpu_planners.grid.exact.cpu import Fronts, costs_vary, has_numbers
 from gpu_planners.grid.exact.values import INFINITE, unit_of
 from gpu_planners.verify import costs_to_goal
 
@@ -34,8 +34,8 @@ def made(grid, goals, members):
 @pytest.mark.parametrize("stripe", [2, 64])
 def test_threads_together_find_dijkstras_field(monkeypatch, connectivity, highest, stripe):
     """Stripes of two rows: every tile lies at the edge of one."""
-    monkeypatch.setattr(fronts, "LEAST_TOGETHER", 0)
-    monkeypatch.setattr(fronts, "STRIPE_ROWS", stripe)
+    monkeypatch.setattr(cpu, "LEAST_TOGETHER", 0)
+    monkeypatch.setattr(cpu, "STRIPE_ROWS", stripe)
     rng = np.random.default_rng(stripe)
     costs = random_costs(rng, 200, 150, 0.15, highest)
     costs[100, 70] = costs[0, 0] = highest
@@ -46,7 +46,7 @@ def test_threads_together_find_dijkstras_field(monkeypatch, connectivity, highes
 
 
 def test_fields_do_not_depend_on_who_makes_them(monkeypatch):
-    monkeypatch.setattr(fronts, "LEAST_TOGETHER", 0)
+    monkeypatch.setattr(cpu, "LEAST_TOGETHER", 0)
     costs = random_costs(np.random.default_rng(3), 300, 300, 0.1, 1)
     grid, goals = GridMap(costs, 8), np.argwhere(costs)[[0, 20_000, 45_000, 60_000, 70_000]]
     alone, together = made(grid, goals, 1), made(grid, goals, 2)
@@ -77,8 +77,8 @@ def test_a_field_without_room_is_made_by_rounds(monkeypatch, connectivity):
 @pytest.mark.parametrize("together", [0, np.inf])
 def test_a_corridor_of_high_costs(monkeypatch, connectivity, together):
     """Most buckets are empty, and are passed over."""
-    monkeypatch.setattr(fronts, "LEAST_TOGETHER", together)
-    monkeypatch.setattr(fronts, "STRIPE_ROWS", 2)
+    monkeypatch.setattr(cpu, "LEAST_TOGETHER", together)
+    monkeypatch.setattr(cpu, "STRIPE_ROWS", 2)
     costs = np.zeros((33, 30), np.uint8)
     costs[::2] = np.random.default_rng(6).choice([1, 2, 200, 255], (17, 30))
     costs[1::4, -1] = costs[3::4, 0] = 255
@@ -97,7 +97,7 @@ def test_maps_whose_tiles_have_no_numbers_are_for_rounds():
 
 def test_after_ctrl_c_no_field_is_half_made(monkeypatch):
     """It comes while threads make fields, each by itself."""
-    monkeypatch.setattr(fronts, "LEAST_TOGETHER", np.inf)
+    monkeypatch.setattr(cpu, "LEAST_TOGETHER", np.inf)
     costs = random_costs(np.random.default_rng(7), 600, 600, 0.1, 200)
     goals = np.argwhere(costs)[[5, 60_000, 90_000, 110_000, 170_000, 230_000, 310_000, 320_000]]
     planner = BlockPlanner(GridMap(costs, 8), device="cpu")

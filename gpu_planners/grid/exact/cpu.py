@@ -1,7 +1,9 @@
-"""Fields on the CPU's threads."""
+"""Fields on the CPU's threads, and paths down them."""
 
+import math
 import os
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -13,10 +15,10 @@ from . import rounds
 from .bits import BitField, new_wave
 from .blocks import BITS, VALUES, FieldShape
 from .descent import Directions, Walks, count_steps, write_steps
-from .fronts import LONG, Fronts, costs_vary, has_numbers
+from .front import CHUNK, LISTS, MOST_FOUND, NOTES, STOPPED, Front, search
 from .queues import new_buckets
-from .rounds import GOAL_USED, Request
-from .values import INFINITE, ValueField
+from .rounds import GOAL_BLOCK, GOAL_TILE, GOAL_USED, Request
+from .values import DIAGONAL_8, INFINITE, ValueField, unit_of
 
 SHARED_TILES = 1 << 26  # on larger maps each agent walks by itself: `known`, a word a tile, would be too large
 MANY_AGENTS = 1 << 14  # that walk until Ctrl-C is heard
@@ -24,6 +26,13 @@ SHARING_AGENTS = 256  # fewer agents hardly meet
 FEW_REPAIRED = 16  # changed blocks of all fields: one thread repairs so few sooner than several meet
 NO_CODES = np.zeros((0, 0), np.uint32)
 MOST_THREADS = 8  # a round has a few dozen blocks, and all threads wait for each other after it
+LONG = 1 << 21  # tiles of fields: with more, they may take so long that Ctrl-C must stop them
+STRIPE_ROWS = 64
+LEAST_TOGETHER = 100  # tiles in a bucket, about: with fewer, threads would meet too often
+LEAST_ROOM = 1 << 16
+MOST_NUMBERED = 1 << 31  # of a padded map: goals, offers and owners have tiles' numbers in 32 bits
+SOME = slice(1, None, 5), slice(1, None, 7)  # some of the tiles of a map, which tell what the others are like
+LINE = 64  # numbers between what two threads write: they would wait for each other's writes to the same cache line
 
 
 def thread_work(
@@ -122,7 +131,7 @@ class CpuFields:
         new = request.goals[np.asarray(request.new, int)]
         if self.shape.layout != VALUES or not len(new) or len(request.relax) or not has_numbers(self.shape):
             return False
-        return bool((new[:, [rounds.GOAL_BLOCK, rounds.GOAL_TILE]] >= 0).all()) and costs_vary(self._map)
+        return bool((new[:, [GOAL_BLOCK, GOAL_TILE]] >= 0).all()) and costs_vary(self._map)
 
     def _make_new(self, request):
         """Make fields from nothing, by `front`; by rounds where it has no room."""
@@ -201,3 +210,94 @@ def follow(
     for share in shares:
         run_team(members, lambda k, share=share: write_steps(*share[k], walks, directions, first, bits, words))
     return walks.length, first, words
+
+
+class Fronts:
+    """Makes new fields of one shape (`front`): each thread makes some of them, or all threads make one together.
+
+    members: threads, at most
+    room: offers, and tiles of a bucket, that a thread has memory for
+    """
+
+    def __init__(self, shape: FieldShape, members: int, room: int | None = None):
+        tiles = math.prod(shape.padded)
+        offers, fresh = (min(most, part + LEAST_ROOM) for most, part in ((2 * tiles, tiles // 8), (tiles, tiles // 16)))
+        if room is not None:
+            offers = fresh = room
+        buckets = self._buckets_for(shape, 255)
+        chunks = -(-offers // (CHUNK - 1)) + 2 * LISTS * buckets
+        self.shape = shape
+        self._tiles = [np.empty(tiles, np.uint16) for _ in range(members)]  # each alone: most are often never touched
+        self._pool = np.empty((members, chunks * CHUNK), np.uint64)
+        self._head, self._tail = (np.zeros((members + 2, LISTS, buckets + LINE), np.uint64)[1:-1] for _ in range(2))
+        self._spare = np.empty((members, chunks), np.uint64)
+        self._found = np.empty((members, MOST_FOUND + LINE), np.uint64)
+        self._fresh = np.empty((members, fresh + MOST_FOUND + 1), np.uint32)
+        self._notes = np.zeros((members + 2, NOTES + LINE), np.int64)[1:-1]
+        self._memory = np.zeros(3 * LINE, np.int32)[LINE:-LINE]
+
+    @staticmethod
+    def _buckets_for(shape, highest):
+        """A power of two, with room for the longest step beside the bucket that is worked on."""
+        unit = unit_of(shape.connectivity)
+        longest = highest * (DIAGONAL_8 if shape.connectivity == 8 else 1)
+        return 1 << ((longest >> (unit.bit_length() - 1)) + 2).bit_length()
+
+    def make(
+        self, cost: np.ndarray, values: np.ndarray, goals: np.ndarray, slots: list[int], members: int
+    ) -> list[int]:
+        """Make the fields of some slots. cost, values: of `ValueField`; goals: as of `Request`; members: threads to use
+
+        -> slots for which there was no room: their values mean nothing
+        """
+        wide, mask = self.shape.padded[1], self._buckets_for(self.shape, int(cost.max())) - 1
+        together = members > 1 and self._tiles_in_a_bucket(cost) >= LEAST_TOGETHER
+        alone = len(slots) // members * members if together else len(slots)
+        failed: list[int] = []
+        self._notes[:, STOPPED] = 0
+        stop = partial(self._notes[:, STOPPED].fill, 1) if cost.size * len(slots) > LONG else None
+
+        def make_one(slot, first, member, count):
+            """As thread `member` of `count` ones, whose memory is that of the threads from `first` on."""
+            lists = (self._pool, self._head, self._tail, self._spare, self._found, self._fresh, self._notes)
+            sizes = self.shape.kind.moves, wide, mask, STRIPE_ROWS * wide, count
+            arrays = (array[first : first + count] for array in lists)
+            front = Front(*sizes, cost.ravel(), values[slot].ravel(), self._tiles[first], *arrays)
+            worker = Worker(member, count, 0, member, count, self._memory, self._memory)
+            if not search(self._tile(goals[slot]), front, worker) and member == 0:
+                failed.append(slot)
+
+        def make_alone(member):
+            for slot in slots[member:alone:members]:
+                if not self._notes[member, STOPPED]:
+                    make_one(slot, member, 0, 1)
+
+        if alone:
+            run_team(min(alone, members), make_alone, stop)
+        for slot in slots[alone:]:
+            run_team(members, lambda member, slot=slot: make_one(slot, 0, member, members), stop)
+        return failed
+
+    def _tile(self, goal):
+        """The number of a goal's tile in the padded map. goal: a row of `Request.goals`"""
+        size, width = self.shape.blocks.size, self.shape.blocks.width
+        row, col = (goal[GOAL_BLOCK] // width - 1) * size + 1, (goal[GOAL_BLOCK] % width - 1) * size + 1
+        return int((row + goal[GOAL_TILE] // size) * self.shape.padded[1] + col + goal[GOAL_TILE] % size)
+
+    def _tiles_in_a_bucket(self, cost):
+        """About how many, by some of the map's tiles."""
+        some = cost[SOME]
+        free = np.count_nonzero(some)
+        return math.sqrt(free / some.size * cost.size) / (some.sum(dtype=np.int64) / free) if free else 0.0
+
+
+def has_numbers(shape: FieldShape) -> bool:
+    """Are there numbers for all tiles of a padded map? One of a single row is padded to many times its size."""
+    return math.prod(shape.padded) <= MOST_NUMBERED
+
+
+def costs_vary(cost: np.ndarray) -> bool:
+    """Do fewer than half of some of a map's free tiles cost the same? Where more do, most offers are ties, and fields
+    are made as fast by blocks, or faster where the map is open."""
+    count = np.bincount(cost[SOME].ravel(), minlength=2)[1:]
+    return bool(2 * count.max() < count.sum())
