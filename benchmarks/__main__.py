@@ -23,6 +23,7 @@ from . import (
     arm_trajectories,
     arm_worlds,
     banded,
+    cold_start,
     dl14,
     dl14_ranks,
     fleets,
@@ -40,6 +41,7 @@ from .harness import Context, Row, with_data
 from .problems import MissingDataError, data_dir
 
 MODULES = (
+    cold_start,
     arm_checks,
     arm_clouds,
     arm_planners,

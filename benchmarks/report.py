@@ -5,6 +5,9 @@ import math
 
 GRID_PLANNERS = {"astar": "A\\*", "pba_4": "P-BA\\*-4", "pba_8": "P-BA\\*-8", "pba_16": "P-BA\\*-16", "exact": "exact"}
 HEADINGS = {
+    "cold_cpu_s": "nothing compiled, CPU s",
+    "cold_s": "nothing compiled, s",
+    "warm_s": "compiled before, s",
     "case": "case",
     "subject": "who",
     "rate": "median /s",
