@@ -151,7 +151,7 @@ BENCHMARKS = (
     Benchmark(
         "cold_start",
         "From a process's start to its first answer",
-        "Seconds of fresh processes: of CPU and of wall time with an empty cache of compiled code, and of wall time with "
+        "Seconds of fresh processes: of CPU and of wall time with nothing compiled, and of wall time with "
         "what the first process has left there. An idle machine is assumed.",
         {"cold_cpu_s": "ratio", "cold_s": "ratio", "warm_s": "ratio"},
         _rows,
