@@ -1,11 +1,13 @@
-"""CUDA: the kernel around `shorten`. Path and answer lie in page-locked memory that both sides see."""
+"""CUDA: the kernel around `shorten`. Request and answer lie in page-locked memory that both sides see."""
 
 import functools
+from typing import NamedTuple
 
 import numpy as np
-from numba import float32, int32
 
 from ...device import cuda_jit
+from ...parallel.layout import Float32, Int32, floats, ints, layout
+from ...parallel.sampling import halves, joined_halves
 from ...parallel.team import deadline_in, left_ms, meet
 from ...parallel.team_cuda import WARP
 from ..spaces.cuda import REGISTERS
@@ -15,26 +17,46 @@ from .shorten import Task, cuts_sizes, open_cuts, shorten
 SPLIT = 8  # warps that share a motion: a round lasts as long as its longest check
 
 
+class PathRequest(NamedTuple):
+    """A path to shorten, and room for its successor. corners: the answer: how many the path has then"""
+
+    dof: int = ints()
+    length: int = ints()
+    room: int = ints()
+    passes: int = ints()
+    split: int = ints()
+    mode: Int32 = ints()
+    seed_low: int = ints()
+    seed_high: int = ints()
+    left_ms: int = ints()
+    corners: np.ndarray = ints("1")
+    step: Float32 = floats()
+    weights: np.ndarray = floats("dof")
+    path: np.ndarray = floats("room * dof")
+
+
+request_sizes, open_request = layout(PathRequest, "dof room")
+
+
 @functools.cache
 def _kernel(*scratch_sizes):
     desk = desk_of_lane(scratch_sizes)
 
     @cuda_jit(max_registers=REGISTERS)
-    def shorten_one(
-        dof, length, room, passes, seed, left_ms, mode, step,
-        weights, path, corners, floats, ints, memory, scene_floats, scene_ints, spill,
-    ):  # fmt: skip
-        worker, own = grid_worker(memory), desk(dof, mode, step, scene_floats, scene_ints, spill)
-        for k in range(worker.number * WARP + worker.lane, length * dof, worker.count * WARP):
-            floats[k] = path[k]
+    def shorten_one(numbers, order, floats, ints, memory, scene_floats, scene_ints, spill):
+        worker, ask = grid_worker(memory), open_request(numbers, order)
+        own = desk(ask.dof, ask.mode, ask.step, scene_floats, scene_ints, spill)
+        for k in range(worker.number * WARP + worker.lane, ask.length * ask.dof, worker.count * WARP):
+            floats[k] = ask.path[k]
         meet(worker)
-        task = Task(length, room, passes, SPLIT, deadline_in(left_ms), seed, weights[:dof])
-        at, shorter = shorten(task, open_cuts(floats, ints, dof, room, worker), own, worker)
+        seed, deadline = joined_halves(ask.seed_low, ask.seed_high), deadline_in(ask.left_ms)
+        task = Task(ask.length, ask.room, ask.passes, ask.split, deadline, seed, ask.weights)
+        at, length = shorten(task, open_cuts(floats, ints, ask.dof, ask.room, worker), own, worker)
         if worker.number == 0:
-            for k in range(worker.lane, shorter * dof, WARP):
-                path[k] = floats[at + k]
+            for k in range(worker.lane, length * ask.dof, WARP):
+                ask.path[k] = floats[at + k]
             if worker.lane == 0:
-                corners[0] = shorter
+                ask.corners[0] = length
 
     return shorten_one
 
@@ -49,26 +71,23 @@ class CudaShortener:
         """path: (K, dof) -> (K', dof) float32"""
         launch, dof, (mode, step) = self._launch, path.shape[1], checker.motion_args
         n_floats, n_ints = cuts_sizes(dof, task.room, launch.workers)
+        n_numbers, n_order = request_sizes.py_func(dof, task.room)
         with launch.held():
-            weights = launch.mapped("weights", dof, np.float32)
-            numbers = launch.mapped("path", task.room * dof, np.float32)  # the path, then its successor
-            corners = launch.mapped("corners", 1, np.int32)  # of the successor
-            weights[:dof], numbers[: path.size] = task.weights, path.ravel()
-            asked = (
-                dof,
-                task.length,
-                task.room,
-                task.passes,
-                task.seed,
-                left_ms(task.deadline),
-                int32(mode),
-                float32(step),
+            numbers = launch.mapped("numbers", n_numbers, np.float32)
+            order = launch.mapped("order", n_order, np.int32)
+            seed, left = halves(int(task.seed)), left_ms(task.deadline)
+            order[: n_order - 1] = dof, task.length, task.room, task.passes, SPLIT, mode, *seed, left
+            numbers[0], numbers[1 : 1 + dof] = step, task.weights
+            numbers[1 + dof : 1 + dof + path.size] = path.ravel()
+            launch.run(
+                numbers,
+                order,
+                launch.device_array("floats", n_floats, np.float32),
+                launch.device_array("ints", n_ints, np.int32),
+                launch.zeroed("memory", 1, np.int32),
+                *checker.device_scene(),
             )
-            floats = launch.device_array("floats", n_floats, np.float32)
-            ints = launch.device_array("ints", n_ints, np.int32)
-            memory = launch.zeroed("memory", 1, np.int32)
-            launch.run(*asked, weights, numbers, corners, floats, ints, memory, *checker.device_scene())
-            return np.array(numbers[: corners[0] * dof]).reshape(-1, dof)
+            return np.array(numbers[1 + dof : 1 + dof + order[n_order - 1] * dof]).reshape(-1, dof)
 
 
 shortener = functools.cache(CudaShortener)  # (device, scratch_sizes) -> that of a kind of checker: made once, kept
