@@ -424,7 +424,7 @@ TILES = [[0, 0], [7, 7]]
 WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what works, or a function that makes it
     name: value
     for value, names in (
-        ([0.1, 0.2], "CollisionChecker.colliding_pairs.q Simulation.reset.q cartesian.shifted.q"),
+        ([0.1, 0.2], "CollisionChecker.colliding_pairs.q Simulation.reset.q cartesian.shifted.q Spline.nearest_time.q"),
         (0.001, "CollisionChecker.thickened.thickness thickness"),
         (0, "CollisionWorld.shape_name.index agent i row first"),
         ("box", "CollisionWorld.pieces_of.name CollisionWorld.remove.name Dataset.padded_obstacles.kind"),

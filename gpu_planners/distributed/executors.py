@@ -76,7 +76,7 @@ def spread(
         shared = _pickled(shared, f"what {split.what} share")
         digest = hashlib.sha256(shared).digest()
         if client := getattr(executor, "_client", None):  # Dask's, which sends data to each worker once
-            shared = client.scatter(shared, broadcast=True)
+            shared = client.scatter(shared, broadcast=True, hash=False)  # else it may be let go of with an equal one
 
     def submit(first, last):
         piece, text = split.cut(first, last), _text(split, first, last)

@@ -76,9 +76,9 @@ def near_robot(robot: RobotModel, q: ArrayLike, points: np.ndarray, padding: flo
     Distances are exact to a micrometre. Runs on one thread without holding up others.
     """
     padding = PADDING.checked("padding", padding)
-    points = np.ascontiguousarray(points, dtype=np.float64)
-    if points.ndim != 2 or points.shape[1] != 3 or not np.isfinite(points).all():
-        raise ObstacleError(f"points must be finite and of shape (N, 3), got {points.shape}")
+    points = np.asarray(points)
+    if points.ndim != 2 or points.shape[1] != 3:
+        raise ObstacleError(f"points must have shape (N, 3), got {points.shape}")
     near = np.zeros(len(points), bool)
     if not len(robot.shapes) or not len(points):
         return near
@@ -99,6 +99,9 @@ def near_robot(robot: RobotModel, q: ArrayLike, points: np.ndarray, padding: flo
         np.concatenate([[0], np.cumsum([len(one) for one in vertices])]),
     )
     for some, marks in in_parts(points, near):
+        some = np.ascontiguousarray(some, dtype=np.float64)
+        if not np.isfinite(some).all():
+            raise ObstacleError("points must be finite")
         _mark_near(some, padding, shapes, marks)
     return near
 
