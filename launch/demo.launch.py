@@ -28,13 +28,7 @@ def start(given):
 
     launching.rviz_wanted(given)  # before anything is started
     if not given["urdf"]:
-        robot = demo_robot()
-        given |= {
-            "urdf": str(robot.urdf),
-            "srdf": str(robot.srdf),
-            "package_dir": str(robot.package_dir),
-            "group": robot.group,
-        }
+        given |= demo_robot()
     repeat = launching.truth(given, "repeat")
     del given["repeat"]
     client = Node(

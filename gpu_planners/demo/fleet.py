@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
-from nav_msgs.msg import OccupancyGrid
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import track
 
 from gpu_planners_msgs.msg import AgentActions, AgentGoals, AgentStates
@@ -20,12 +18,10 @@ from ..fleet.drawing import draw_fleet, fleet_page
 from ..grid import GridMap
 from ..grid.maps.generated import warehouse_map
 from ..nodes.common.map_messages import pose_list
-from ..nodes.common.ros import LATCHED
 from ..verify import Conflict, conflicts
-from .node import LOADING, NodeClient, facts_of, map_message, verdict
+from .node import LOADING, MapClient, facts_of, shown, verdict
 
 ROWS, COLS, APRON = 78, 134, 8
-RESOLUTION = 1.0  # metres a tile
 PARAMETERS = {"motion": "turning", "lockstep": True, "step_s": 1.0, "silent_after_s": 60.0}  # this machine may be busy
 CHOICES = 4  # places, of which the nearest one becomes an agent's goal
 PALLETS = 12  # tiles that are blocked for a third of the time
@@ -34,21 +30,20 @@ AHEAD = np.array([(0, 1), (1, 0), (0, -1), (-1, 0)])
 TURNS = {AgentActions.TURN_LEFT: 1, AgentActions.TURN_RIGHT: 3}
 
 
-def run(console: Console, options: Namespace) -> int:
-    """Move a fleet, check, print and draw; 0 when everything passed its checks."""
-    grid, steps = GridMap(warehouse_map(ROWS, COLS, 4, apron=APRON).costs, 4, RESOLUTION), options.fleet_steps
+def run(console: Console, options: Namespace) -> bool:
+    """Move a fleet, check, print and draw. Did everything pass its checks?"""
+    grid, steps = warehouse_map(ROWS, COLS, 4, apron=APRON), options.fleet_steps
     warehouse = Warehouse(grid, options.fleet_agents, options.seed)
-    parameters = {**PARAMETERS, "device": options.device}
-    with FleetClient("fleet.node", PlanFleet, "fleet_planner/plan_fleet", parameters, not options.no_node) as client:
+    with FleetClient("fleet", PlanFleet, "plan_fleet", PARAMETERS, options) as client:
         with console.status(LOADING):
             client.wait_for_service()
-            client.publish_map(grid)
+            client.send_map(grid)
             warehouse.do(client.ask_step(warehouse))
         for step in track(range(1, steps), "steps", console=console, transient=True):
             if step in (steps // 3, 2 * steps // 3):
-                client.publish_map(warehouse.change_map())
+                client.send_map(warehouse.change_map())
             warehouse.do(client.ask_step(warehouse))
-    return _report(console, warehouse, client, options)
+    return _report(console, warehouse, client.times, options)
 
 
 class Warehouse:
@@ -125,7 +120,7 @@ class Warehouse:
         return found
 
 
-class FleetClient(NodeClient):
+class FleetClient(MapClient):
     """Tells the node where agents are and go, and hears what they do next.
 
     times: (planning, with the messages there and back) of each step, seconds
@@ -133,25 +128,22 @@ class FleetClient(NodeClient):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
+        self.times: list[tuple[float, float]] = []
         self._actions: list[AgentActions] = []
-        self._map = self.node.create_publisher(OccupancyGrid, "map", LATCHED)
         self._states = self.node.create_publisher(AgentStates, "fleet_planner/agent_states", 10)
         self._goals = self.node.create_publisher(AgentGoals, "fleet_planner/agent_goals", 10)
         self.node.create_subscription(AgentActions, "fleet_planner/agent_actions", self._actions.append, 10)
         self.node.create_subscription(DiagnosticArray, "/diagnostics", self._hear, 10)
-        self.times: list[tuple[float, float]] = []
-        self._changes = self._published = 0  # of maps: those that the node has, and those that it was sent
+        self._changes = 0  # of the map that the node has
 
     def _hear(self, message):
         for status in message.status:
             if status.name.endswith("fleet_planner"):
                 self._changes = int({value.key: value.value for value in status.values}.get("map changes", 0))
 
-    def publish_map(self, grid: GridMap) -> None:
-        """Publish a map and wait until the node has it."""
-        wanted, self._published = self._changes + 1, self._published + 1
-        self._map.publish(map_message(grid, self._published))
-        self.wait_for(lambda: self._changes >= wanted, "the node has not taken the map")
+    def send_map(self, grid: GridMap) -> None:
+        before = self._changes
+        self.publish_map(grid, lambda _: self._changes > before)
 
     def ask_step(self, warehouse: Warehouse) -> AgentActions:
         """Tell where all agents are, and new goals -> what the node has them do"""
@@ -169,13 +161,12 @@ class FleetClient(NodeClient):
         return message
 
 
-def _report(console, warehouse, client, options):
+def _report(console, warehouse, times, options):
     found, steps, agents = warehouse.conflicts(), len(warehouse.history) - 1, f"{len(warehouse.ids):,} agents"
-    grid, (planning, trips) = warehouse.maps[0][1], 1e3 * np.array(client.times[1:]).T
-    free = f"{int((~grid.blocked).sum()):,} of them free"
+    grid, (planning, trips) = warehouse.maps[0][1], 1e3 * np.array(times[1:]).T
     changes = " to ".join(str(begin) for begin, _ in warehouse.maps[1:]) or "never"
     facts = facts_of(
-        map=f"warehouse of {grid.rows} x {grid.cols} tiles, {free}",
+        map=f"warehouse of {grid.rows} x {grid.cols} tiles, {int((~grid.blocked).sum()):,} of them free",
         fleet=f"{agents} that turn on the spot, {steps} s of their time, a step a second",
         change=f"{PALLETS} tiles are blocked from second {changes}",
         errands=f"{warehouse.reached:,} goals reached, {60 * warehouse.reached / steps:,.0f} a minute",
@@ -189,10 +180,8 @@ def _report(console, warehouse, client, options):
     console.print(facts)
     positions, headings, goals = map(np.array, zip(*warehouse.history))
     page, picture = Path(options.fleet_page), Path(options.fleet_picture)
-    for file in (page, picture):
-        file.parent.mkdir(parents=True, exist_ok=True)
+    told = f"{shown(page)}, a picture of the end: {shown(picture)}"
     page.write_text(fleet_page(grid, positions, headings, goals, f"{agents} in a warehouse"), encoding="utf-8")
     draw_fleet(grid, positions).save(picture)
-    told = f"[bold]{escape(str(page))}[/], a picture of the end: [bold]{escape(str(picture))}[/]"
     console.print(f"\na page that plays the moves: {told}", soft_wrap=True)
-    return 1 if found or not warehouse.reached else 0
+    return not found and warehouse.reached > 0

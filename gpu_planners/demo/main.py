@@ -41,12 +41,12 @@ def main(arguments: list[str] | None = None) -> int:
             os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
             os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
         rclpy.init(args=options.ros_arguments)
-        codes = []
+        passed = []
         for name in [options.only] if options.only else PARTS:
             console.rule(f"[bold]{name}_planner", align="left")
-            codes.append(PARTS[name].run(console, options))
+            passed.append(PARTS[name].run(console, options))
         console.print(NEXT, soft_wrap=True)
-        return max(codes)
+        return 0 if all(passed) else 1
     except GpuPlannersError as error:
         console.print(f"demo: {error}", style="bold red", markup=False, soft_wrap=True)
         return 1

@@ -1,14 +1,14 @@
-"""What the demos share: a planner node and a client that asks it over DDS, maps as messages, tables."""
+"""What the demo's parts share: a planner node, a client that asks it over DDS, tables, names of files."""
 
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import rclpy
 from builtin_interfaces.msg import Time
 from nav_msgs.msg import OccupancyGrid
@@ -16,13 +16,16 @@ from rcl_interfaces.srv import SetParameters
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rich.markup import escape
 from rich.table import Table
+from std_msgs.msg import Header
 
 from gpu_planners_msgs.srv import PlanAgents, PlanMotion
 
 from ..errors import GpuPlannersError
 from ..grid import GridMap
-from ..nodes.common.map_messages import as_array, geometry_message
+from ..nodes.common.map_messages import map_message
+from ..nodes.common.ros import LATCHED
 
 NOT_BEGUN = PlanMotion.Response.ABORT, PlanAgents.Response.NOT_BEGUN
 PATIENCE_S = 300.0  # the first start on a machine compiles
@@ -30,20 +33,22 @@ LOADING = "loading and compiling; the first time on a machine this takes a minut
 
 
 class NodeClient:
-    """A planner node, while a `with` lasts as a process of its own, and a client of its service.
+    """The node <part>_planner, while a `with` lasts as a process of its own, and a client of its service.
 
-    module: of gpu_planners.nodes; kind, service: type of the service, <name of the node>/<its name>
-    parameters: {name: value} of the node; start: False: a node that runs already is asked
+    kind, service: type of the service ~/<service>; parameters: {name: value} of the node
+    options: of the demo; with no_node a node that runs already is asked
     """
 
-    def __init__(self, module: str, kind: Any, service: str, parameters: dict[str, Any], start: bool = True) -> None:
+    def __init__(self, part: str, kind: Any, service: str, parameters: dict[str, Any], options: Namespace) -> None:
+        parameters = {**parameters, "device": options.device}
         words = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
-        self._command = [sys.executable, "-m", f"gpu_planners.nodes.{module}", "--ros-args", *words] if start else None
+        command = [sys.executable, "-m", f"gpu_planners.nodes.{part}.node", "--ros-args", *words]
+        self._command = [] if options.no_node else command
         self._process: subprocess.Popen | None = None
-        planner, self._service = service.split("/")[0], service
-        self.node = Node(f"{planner}_demo")
-        self._client = self.node.create_client(kind, service)
-        self._parameters = self.node.create_client(SetParameters, f"{planner}/set_parameters")
+        self._service = f"{part}_planner/{service}"
+        self.node = Node(f"{part}_planner_demo")
+        self._client = self.node.create_client(kind, self._service)
+        self._parameters = self.node.create_client(SetParameters, f"{part}_planner/set_parameters")
 
     def __enter__(self):
         self._log = tempfile.NamedTemporaryFile("w+", suffix=".log")
@@ -80,6 +85,10 @@ class NodeClient:
         parameters = [Parameter(name, value=value).to_parameter_msg()]
         self._result(self._parameters.call_async(SetParameters.Request(parameters=parameters)))
 
+    def _result(self, future):
+        self.wait_for(future.done, "the node has not answered")
+        return future.result()
+
     def wait_for(self, condition: Callable[[], Any], otherwise: str) -> None:
         """Take messages until the condition holds. otherwise: text of the error when that takes too long
 
@@ -96,22 +105,31 @@ class NodeClient:
                 raise GpuPlannersError(f"{otherwise} for {PATIENCE_S:.0f} s")
             rclpy.spin_once(self.node, timeout_sec=0.1)
 
-    def _result(self, future):
-        self.wait_for(future.done, "the node has not answered")
-        return future.result()
+
+class MapClient(NodeClient):
+    """A client that publishes maps too."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._maps, self._published = self.node.create_publisher(OccupancyGrid, "map", LATCHED), 0
+
+    def publish_map(self, grid: GridMap, arrived: Callable[[Time], Any]) -> float:
+        """Publish a map and wait until the node has it -> seconds that this took.
+
+        arrived: called with the map's time until it returns True
+        """
+        self._published += 1
+        stamp = Time(sec=self._published)
+        message, published = map_message(grid, Header(frame_id="map", stamp=stamp)), time.monotonic()
+        self._maps.publish(message)
+        self.wait_for(lambda: arrived(stamp), "the node has not taken the map")
+        return time.monotonic() - published
 
 
-def map_message(grid: GridMap, number: int) -> OccupancyGrid:
-    """A map as a message. number: sent as its time"""
-    message = OccupancyGrid(info=geometry_message(grid), data=as_array(np.where(grid.blocked, 100, 0), np.int8))
-    message.header.frame_id, message.header.stamp = "map", Time(sec=number)
-    return message
-
-
-def table_of(title: str, columns: Sequence[str]) -> Table:
-    """An empty table. columns: a name that begins with ">" stands at the right"""
+def table_of(title: str, columns: str) -> Table:
+    """An empty table. columns: names with ", " between; one that begins with ">" stands at the right"""
     table = Table(title=title, title_justify="left", title_style="bold")
-    for name in columns:
+    for name in columns.split(", "):
         table.add_column(name.removeprefix(">"), justify="right" if name.startswith(">") else "left")
     return table
 
@@ -129,5 +147,10 @@ def verdict(wrong: str, right: str) -> str:
 
 
 def ms(seconds: float, digits: int = 0) -> str:
-    """A time in milliseconds."""
     return f"{1e3 * seconds:.{digits}f} ms"
+
+
+def shown(file: Path) -> str:
+    """A file's name, as it is printed; its folder is made."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return f"[bold]{escape(str(file))}[/]"
