@@ -33,6 +33,8 @@ TURNS = {AgentActions.TURN_LEFT: 1, AgentActions.TURN_RIGHT: 3}
 def run(console: Console, options: Namespace) -> bool:
     """Move a fleet, check, print and draw. Did everything pass its checks?"""
     grid, steps = warehouse_map(ROWS, COLS, 4, apron=APRON), options.fleet_steps
+    if steps < 2:
+        raise GpuPlannersError(f"--fleet-steps is {steps}; allowed: 2 or more")
     warehouse = Warehouse(grid, options.fleet_agents, options.seed)
     with FleetClient("fleet", PlanFleet, "plan_fleet", PARAMETERS, options) as client:
         with console.status(LOADING):
@@ -50,8 +52,7 @@ class Warehouse:
     """Agents that carry goods between shelves and the strips on both sides. They do what they are told, at once.
 
     tiles, goals: (N, 2) [row, col]; headings: (N,) quarter turns to the left from x; changed: (N,) is the goal new?
-    history: (tiles, headings, goals) after each step; reached: how many goals were
-    maps: (the step from which on it counts, GridMap) of each
+    history: (tiles, headings, goals) after each step; maps: (the step from which on it counts, GridMap) of each
     """
 
     def __init__(self, grid: GridMap, agents: int, seed: int) -> None:
@@ -66,7 +67,7 @@ class Warehouse:
         self.tiles = free[self._rng.permutation(len(free))[:agents]]
         self.headings, self._loaded = self._rng.integers(0, 4, agents), self._rng.random(agents) < 0.5
         self.goals, self.changed = np.zeros((agents, 2), np.int64), np.ones(agents, bool)
-        self.maps, self.reached = [(0, grid)], 0
+        self.maps = [(0, grid)]
         self._send(self.changed)
         self.history = [(self.tiles, self.headings, self.goals.copy())]
 
@@ -107,7 +108,6 @@ class Warehouse:
         if not known.all() or not np.array_equal(self.tiles[number], told):
             raise GpuPlannersError(f"step {message.step}: actions and tiles of the node do not agree")
         self.changed = (self.tiles == self.goals).all(axis=1)
-        self.reached += int(self.changed.sum())
         self.history.append((self.tiles, self.headings, self.goals.copy()))
         self._send(self.changed)
 
@@ -162,14 +162,16 @@ class FleetClient(MapClient):
 
 
 def _report(console, warehouse, times, options):
-    found, steps, agents = warehouse.conflicts(), len(warehouse.history) - 1, f"{len(warehouse.ids):,} agents"
+    positions, headings, goals = map(np.array, zip(*warehouse.history))
+    reached = int((positions[1:] == goals[1:]).all(axis=2).sum())
+    found, steps, agents = warehouse.conflicts(), len(positions) - 1, f"{len(warehouse.ids):,} agents"
     grid, (planning, trips) = warehouse.maps[0][1], 1e3 * np.array(times[1:]).T
     changes = " to ".join(str(begin) for begin, _ in warehouse.maps[1:]) or "never"
     facts = facts_of(
         map=f"warehouse of {grid.rows} x {grid.cols} tiles, {int((~grid.blocked).sum()):,} of them free",
         fleet=f"{agents} that turn on the spot, {steps} s of their time, a step a second",
         change=f"{PALLETS} tiles are blocked from second {changes}",
-        errands=f"{warehouse.reached:,} goals reached, {60 * warehouse.reached / steps:,.0f} a minute",
+        errands=f"{reached:,} goals reached, {60 * reached / steps:,.0f} a minute",
         a_step=f"planning {np.median(planning):.1f} ms (longest {planning.max():.1f}), with the messages there and "
         f"back {np.median(trips):.0f} ms",
         validator=verdict(
@@ -178,10 +180,9 @@ def _report(console, warehouse, times, options):
         ),
     )
     console.print(facts)
-    positions, headings, goals = map(np.array, zip(*warehouse.history))
     page, picture = Path(options.fleet_page), Path(options.fleet_picture)
     told = f"{shown(page)}, a picture of the end: {shown(picture)}"
     page.write_text(fleet_page(grid, positions, headings, goals, f"{agents} in a warehouse"), encoding="utf-8")
     draw_fleet(grid, positions).save(picture)
     console.print(f"\na page that plays the moves: {told}", soft_wrap=True)
-    return not found and warehouse.reached > 0
+    return not found and reached > 0

@@ -15,7 +15,6 @@ from ..errors import GpuPlannersError
 from ..grid import GridMap
 from ..grid.drawing import draw_map
 from ..grid.maps.generated import caves_and_rooms, random_free_tiles
-from ..nodes.common import map_codes
 from ..nodes.common.map_scene import load_map
 from ..nodes.grid.conversions import path_set_of
 from ..verify import broken_paths, costs_to_goal
@@ -59,28 +58,24 @@ def run(console: Console, options: Namespace) -> bool:
         with console.status(LOADING):
             client.wait_for_service()
             _publish(client, warm_up.grid, warm_up.message())
-        answers = [client.ask(cases[0].message())]
+        answers = [_ask(client, cases[0].message())]
         change_s = _publish(client, cases[1].grid, cases[1].message(agents=1))
-        answers += [client.ask(case.message()) for case in cases[1:]]
+        answers += [_ask(client, case.message()) for case in cases[1:]]
     with console.status("checking by Dijkstra"):
         return _report(console, cases, answers, change_s, options)
 
 
 def _publish(client, grid, request):
     """Publish a map and wait until the node answers a request on it -> seconds from the message to the answer."""
-
-    def has_it(stamp):
-        answer, _ = client.ask(request)
-        if answer.code != map_codes.NO_MAP:
-            _refuse(answer)
-        return answer.header.stamp == stamp
-
-    return client.publish_map(grid, has_it)
+    return client.publish_map(grid, lambda stamp: _ask(client, request)[0].header.stamp == stamp)
 
 
-def _refuse(answer):
-    if answer.code != map_codes.NONE:
+def _ask(client, request):
+    """(response, round trip in seconds); until the first map has arrived, the response says so."""
+    answer, round_trip = client.ask(request)
+    if answer.code not in (answer.NONE, answer.NO_MAP):
         raise GpuPlannersError(f"the node answered with code {answer.code}: {answer.message}")
+    return answer, round_trip
 
 
 def _cases(grid, agents, seed):
@@ -111,7 +106,6 @@ def _with_fallen_obstacles(grid, goals, seed):
 def _report(console, cases, answers, change_s, options):
     table, passed, fields = table_of("Requests to grid_planner/plan_agents", COLUMNS), [], []
     for case, (answer, round_trip) in zip(cases, answers, strict=True):
-        _refuse(answer)
         paths = path_set_of(answer)
         right, costs_text, walk_text, field = _check(case, paths, options.seed)
         passed.append(right)

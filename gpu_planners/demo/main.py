@@ -13,9 +13,7 @@ from rich.console import Console
 
 from ..device import device_names
 from ..errors import GpuPlannersError
-from . import arm as demo_arm
-from . import fleet as demo_fleet
-from . import grid as demo_grid
+from . import arm, fleet, grid
 
 NEXT = """
 What to try next
@@ -29,7 +27,7 @@ What to try next
   another planner                     the field `planner` or `algorithm` of a request; parameters of the same names
   how fast it is                      make bench
   the library without ROS             README.md, \"In Python, without ROS\""""
-PARTS = {"arm": demo_arm, "grid": demo_grid, "fleet": demo_fleet}
+PARTS = {"arm": arm, "grid": grid, "fleet": fleet}
 
 
 def main(arguments: list[str] | None = None) -> int:

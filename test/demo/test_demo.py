@@ -198,3 +198,5 @@ def test_a_wrong_option_of_the_demo_is_named(tmp_path, capsys):
     for device in ("", "CUDA:0"):
         assert main.main(["--only", "grid", "--device", device]) == 1
         assert f"unknown device '{device}'" in capsys.readouterr().out
+    assert main.main(["--only", "fleet", "--fleet-steps", "1"]) == 1
+    assert "--fleet-steps is 1; allowed: 2 or more" in capsys.readouterr().out
