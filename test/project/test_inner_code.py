@@ -63,7 +63,8 @@ print("saved", sum(sum(f.stats.cache_misses.values()) for f in (quarter, checked
 
 def printed(folder, fits=True, more=False):
     folder.mkdir(exist_ok=True)
-    (folder / "made.py").write_text(MODULE.format(fits=fits, more=more))
+    if not (folder / "made.py").exists():  # Numba before 0.68 compiles again what is written again
+        (folder / "made.py").write_text(MODULE.format(fits=fits, more=more))
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(folder / "cache")}
     command = [sys.executable, folder / "made.py"]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=580)
