@@ -203,8 +203,8 @@ def peek(N, i):
 
 
 def borrowed(value):
-    """The same array, or tuple of arrays, which its caller keeps alive: on the CPU, compiled code counts no references
-    to it.
+    """Lend an array, or a tuple of arrays, that the caller keeps alive: on the CPU, compiled code counts no references
+    to what this returns.
 
     Without it, each call that takes a record of many arrays would count all of them, one atomic operation each.
     """

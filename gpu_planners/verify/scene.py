@@ -96,7 +96,7 @@ class CoalScene:
         self._place_among(obstacles)
 
     def among(self, obstacles: str | os.PathLike | Sequence[Mapping[str, Any]]) -> "CoalScene":
-        """The same robot among other obstacles, much faster than a new scene."""
+        """Put the robot among other obstacles, much faster than a new scene would."""
         scene = copy.copy(self)
         scene.data = self.model.createData()
         scene._place_among(obstacles)
