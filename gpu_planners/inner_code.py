@@ -124,18 +124,24 @@ def _compiling(codegen, kind_of=None):
 def _compile_foreign(dispatcher, signature):
     """Dispatcher.compile while functions of ours compile: functions of others stay what Python can call."""
     with global_compiler_lock:
-        if not _under_way or dispatcher.py_func.__module__.partition(".")[0] in ("numba", __package__):
+        if not _under_way or _package_of(dispatcher) in ("numba", __package__):
             return _numba_compile(dispatcher, signature)  # of an @overload, which Python never calls
         with _compiling(dispatcher.targetctx.codegen()):
             return _numba_compile(dispatcher, signature)
 
 
+def _package_of(dispatcher):
+    return (dispatcher.py_func.__module__ or "").partition(".")[0]
+
+
 def compile_as_asked(dispatcher):
     """Let a dispatcher of `numba.njit` compile entries for Python, and inner code for functions of ours that call it.
 
-    A parallel function is an entry for all, since its loops are started by address. Returns the dispatcher.
+    A parallel function is an entry for all, since its loops are started by address. Functions of other packages stay
+    as Numba makes them: what they may do, such as generators, objmode or mutual recursion, inner code cannot. Returns
+    the dispatcher.
     """
-    if not FITS:
+    if not FITS or _package_of(dispatcher) != __package__:
         return dispatcher
     compile_entry, compiler, codegen = dispatcher.compile, dispatcher._compiler, dispatcher.targetctx.codegen()
     options, entry = compiler.targetoptions, dispatcher.py_func.__qualname__

@@ -10,9 +10,13 @@ from checkout import ROOT
 from gpu_planners import inner_code
 
 MODULE = """
+import sys
 import numba
 import numpy as np
 from gpu_planners import device, inner_code
+
+__name__ = "gpu_planners.made"  # functions of other packages are compiled by Numba alone
+sys.modules |= {{name: sys.modules["__main__"] for name in (__name__, "elsewhere")}}
 
 FITS = {fits}
 inner_code.FITS = inner_code.FITS and FITS
@@ -28,9 +32,11 @@ def checked(x):
         raise ValueError("x is negative")
     return quarter(x)
 
-@numba.njit
 def foreign(x):
     return checked(x) + quarter(x)
+
+foreign.__module__ = "elsewhere"
+foreign = numba.njit(foreign)
 
 @njit
 def entry(x):
@@ -41,9 +47,11 @@ def loop(values, out):
     for i in numba.prange(len(values)):
         out[i] = checked(values[i])
 
-@numba.njit
 def others(x):
     return checked(x) + 1
+
+others.__module__ = "elsewhere"
+others = numba.njit(others)
 
 values, out = np.arange(6.0), np.zeros(6)
 print(entry(3.0), others(3.0))
