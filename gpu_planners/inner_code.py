@@ -9,7 +9,7 @@ saved. Answers and speed stay the same; compiling takes less than half of the ti
 Who asks tells them apart: a dispatcher that is asked to compile while another of ours compiles serves that one. If
 Python calls the function later, it is compiled once more, as an entry.
 
-This reaches into Numba's code generator (Numba 0.61 to 0.68). Where a name that it needs is missing, `compile_as_asked`
+This reaches into the code generator of Numba (tried: 0.61, 0.64, 0.68). Where a name is missing, `compile_as_asked`
 leaves dispatchers as they are, and Numba compiles in its own way.
 """
 
@@ -137,7 +137,7 @@ def _package_of(dispatcher):
 def compile_as_asked(dispatcher):
     """Let a dispatcher of `numba.njit` compile entries for Python, and inner code for functions of ours that call it.
 
-    A parallel function is an entry for all, since its loops are started by address. Functions of other packages stay
+    A parallel function is an entry for all: what is loaded with it starts the threads. Functions of other packages stay
     as Numba makes them: what they may do, such as generators, objmode or mutual recursion, inner code cannot. Returns
     the dispatcher.
     """
