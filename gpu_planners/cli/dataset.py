@@ -98,9 +98,7 @@ def _make(options, recipe, devices):
             shards = make(recipe, *given, devices=devices, workers=options.workers, told=told)
     except KeyboardInterrupt:
         complain(GpuPlannersError("stopped; files that are whole stay, and the same command goes on"), INTERRUPTED)
-        if not options.workers and len(devices) == 1:
-            os._exit(INTERRUPTED)  # threads that plan would go on for seconds, for nobody
-        return INTERRUPTED
+        os._exit(INTERRUPTED)  # threads that plan would go on for seconds, for nobody
     except OSError as error:
         reason = error.strerror or error
         raise DatasetFault(f"'{error.filename or options.output}' cannot be written: {reason}") from error

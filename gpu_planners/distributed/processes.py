@@ -5,8 +5,11 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+
+SOON_S = 2.0  # the pool's thread sees to cancelled work in milliseconds
 
 
 @contextlib.contextmanager
@@ -17,8 +20,14 @@ def processes(count: int) -> Iterator[ProcessPoolExecutor]:
     try:
         yield pool
     except BaseException:
+        answers, end = getattr(pool, "_result_queue", None), time.monotonic() + SOON_S
+        pool.shutdown(wait=False, cancel_futures=True)
+        while getattr(pool, "_cancel_pending_futures", False) and time.monotonic() < end:
+            time.sleep(0.001)  # before Python 3.12 a pool hangs that loses its processes while cancelled work is left
         for child in set(multiprocessing.active_children()) - others:
             child.terminate()
+        if writer := getattr(answers, "_writer", None):  # the last one: the pool would wait for the rest of an answer
+            writer.close()
         raise
     finally:
         pool.shutdown(wait=False, cancel_futures=True)

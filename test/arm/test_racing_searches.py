@@ -107,7 +107,7 @@ def test_ctrl_c_ends_all_searches(maze, ask):
     """Without that they would go on for a minute."""
     checker, before = walled_off(maze), threading.active_count()
     ask(checker, replace(PLAIN, max_samples=1))  # compiled
-    timer = threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT))
+    timer = threading.Timer(0.3, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
     others = signal.signal(signal.SIGINT, signal.default_int_handler)  # rclpy's, where a test before this one used it
     try:
         timer.start()

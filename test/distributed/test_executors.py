@@ -158,6 +158,23 @@ def test_ctrl_c_ends_the_threads_of_a_batch(monkeypatch):
         split.answer(split.shared, part, "cpu")
 
 
+def test_processes_end_with_an_error_while_much_waits_for_them():
+    """Work that is cancelled, and answers that are half written, with more in them than a pipe holds."""
+    code = """
+from gpu_planners.distributed.processes import processes
+if __name__ == "__main__":
+    with processes(2) as pool:
+        given = [pool.submit(bytes, bytes(1_000_000)) for _ in range(30)]
+        given[0].result()
+        for future in given:
+            future.cancel()
+        raise SystemExit(3)
+"""
+    for _ in range(5):
+        ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        assert (ended.returncode, ended.stderr) == (3, "")
+
+
 def test_a_worker_that_is_killed_is_an_error_at_once(tmp_path):
     with ProcessPoolExecutor(1, mp_context=SPAWN) as executor:
         for work, when in (([*range(9), "die"], r"with numbers \d+"), ([1], "with numbers 0 alone")):

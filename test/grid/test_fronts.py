@@ -110,7 +110,7 @@ def test_after_ctrl_c_no_field_is_half_made(monkeypatch):
     try:
         for part in (0.02, 0.05, 0.1):
             planner._engine.forget()
-            timer = threading.Timer(part * took, lambda: signal.raise_signal(signal.SIGINT))
+            timer = threading.Timer(part * took, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
             with contextlib.suppress(KeyboardInterrupt):
                 timer.start()
                 planner.prepare(goals)
