@@ -1,7 +1,6 @@
-"""Devices, and the cache of compiled code.
+"""Devices, and the decorators of what is compiled for them.
 
-`njit` here is Numba's with a cache on disk, in a folder whose name is a digest of what the code is compiled from
-(`sources`). CUDA is imported only when a device is asked for.
+CUDA is imported only when a device is asked for.
 
 Threads (GNU OpenMP's, which Numba uses) and CUDA contexts do not survive os.fork. A child that was forked after its
 parent had planned cannot plan, and every entry point of the package says so in it (`refuse_forked`). Start processes
@@ -11,10 +10,7 @@ or fork before planning.
 
 import atexit
 import contextlib
-import fcntl
 import functools
-import gc
-import hashlib
 import logging
 import os
 import re
@@ -22,11 +18,10 @@ import threading
 import warnings
 from collections.abc import Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numba
 
-from . import inner_code, sources
+from . import code_cache, inner_code
 from .errors import DeviceError, GpuPlannersError, shown
 
 SOON_S = 3.0  # loading compiled code takes less
@@ -35,30 +30,12 @@ _put_off = contextlib.ExitStack()  # what Numba would free on CUDA devices when 
 _lost = ""  # what this process inherited from its parent by a fork and cannot use
 
 
-def cache_folder() -> Path:
-    """$XDG_CACHE_HOME/gpu_planners, or ~/.cache/gpu_planners."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpu_planners"
-
-
-@functools.cache
-def code_folder() -> Path:
-    """Where compiled code is kept, in a folder for each version of a product; straight there if NUMBA_CACHE_DIR says
-    where."""
-    return Path(os.environ.get("NUMBA_CACHE_DIR") or cache_folder() / "numba")
-
-
-def _folder_of(function):
-    if os.environ.get("NUMBA_CACHE_DIR"):
-        return code_folder()
-    return code_folder() / sources.digest(function.__module__)
-
-
 def njit(function=None, **options):
     """numba.njit with the cache of the package, and with fused multiply-add allowed."""
     if function is None:
         return functools.partial(njit, **options)
-    options = {"cache": True, "fastmath": {"contract", "nsz", "arcp"}, "error_model": "numpy", "nogil": True} | options
-    return inner_code.compile_as_asked(_with_package_cache(function, numba.njit(**options)))
+    options = {"fastmath": {"contract", "nsz", "arcp"}, "error_model": "numpy", "nogil": True} | options
+    return inner_code.compile_as_asked(code_cache.keep(numba.njit(**options)(function)))
 
 
 def lean_njit(function):
@@ -80,118 +57,7 @@ def cuda_jit(function=None, **options):
     warnings.filterwarnings("ignore", message=".*Grid size .* low occupancy")
     if function is None:
         return functools.partial(cuda_jit, **options)
-    return _with_package_cache(function, cuda.jit(**({"cache": True} | options)))
-
-
-def _with_package_cache(function, decorate):
-    previous = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(_folder_of(function))
-    try:
-        return _with_stable_key(_without_garbage_collection(_with_locked_saves(decorate(function))))
-    finally:
-        numba.config.CACHE_DIR = previous
-
-
-class _Compiling:
-    """A context in which Python looks for no garbage; threads may be in it at once, and again.
-
-    Numba makes millions of objects that live until it is done, through which Python would go again and again: a quarter
-    of the time that a kernel takes to compile.
-    """
-
-    def __init__(self):
-        self._lock, self._inside, self._enabled = threading.Lock(), 0, False
-
-    def __enter__(self):
-        with self._lock:
-            if not self._inside:
-                self._enabled = gc.isenabled()
-                gc.disable()
-            self._inside += 1
-
-    def __exit__(self, *_):
-        with self._lock:
-            self._inside -= 1
-            if not self._inside and self._enabled:
-                gc.enable()
-
-
-_compiling = _Compiling()
-
-
-def _without_garbage_collection(dispatcher):
-    compile_it = dispatcher.compile
-
-    def compile_fast(*arguments):
-        with _compiling:
-            return compile_it(*arguments)
-
-    dispatcher.compile = compile_fast
-    return dispatcher
-
-
-def _with_locked_saves(dispatcher):
-    """Let one process at a time add to the cache. Two that compile a function for different closures would give their
-    code the same name, and one of them would find the other's."""
-    file = getattr(dispatcher._cache, "_cache_file", None)
-    if file is None:
-        return dispatcher
-    save = file.save
-
-    def locked_save(key, data):
-        code_folder().mkdir(parents=True, exist_ok=True)
-        with open(code_folder() / "gpu_planners.lock", "w") as lock:
-            with contextlib.suppress(OSError):  # a network's file system may have no locks
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            save(key, data)
-
-    file.save = locked_save
-    return dispatcher
-
-
-def _with_stable_key(dispatcher):
-    """Give a function a key in the cache that is the same in every process.
-
-    Numba finds compiled code by, among others, a pickle of the function's closure. A closure that holds compiled
-    functions is pickled differently in every process, so whatever a factory makes would be compiled anew in each. Nor
-    does Numba tell the serial code of a function from its parallel code, nor what is registered for the types of
-    another product. A Numba without `_index_key` compiles more often.
-    """
-    cache, parallel = dispatcher._cache, dispatcher.targetoptions.get("parallel", False)
-    if hasattr(cache, "_index_key"):
-        cache._index_key = lambda signature, codegen: (
-            signature,
-            codegen.magic_tuple(),
-            _described(dispatcher),
-            parallel,
-            *sorted(_digests(signature)),
-        )
-    return dispatcher
-
-
-def _digests(types) -> set[str]:
-    """Digests of the sources of the classes among types, and inside them: functions are registered for these."""
-    found = {sources.digest(types.instance_class.__module__)} if hasattr(types, "instance_class") else set()
-    for inner in types if isinstance(types, tuple) else getattr(types, "types", ()):
-        found |= _digests(inner)
-    return found
-
-
-def _described(value):
-    """A text that tells the values of closures apart and is the same in every process; the folder's name covers
-    sources."""
-    function = getattr(value, "py_func", value)
-    if hasattr(function, "__code__"):
-        inner = [_described(cell.cell_contents) for cell in function.__closure__ or ()]
-        place = f"{function.__module__}.{function.__qualname__}:{function.__code__.co_firstlineno}"
-        return f"{place}({', '.join(inner)}) {sources.digest(function.__module__)}"
-    if isinstance(value, type):
-        return f"{value.__module__}.{value.__qualname__}"
-    if isinstance(value, tuple):
-        return f"({', '.join(map(_described, value))})"
-    if hasattr(value, "tobytes"):  # numpy shortens long arrays
-        return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
-    return f"{type(value).__name__} {value!r}"
+    return code_cache.keep(cuda.jit(**options)(function))
 
 
 @contextlib.contextmanager
@@ -201,7 +67,7 @@ def told_if_slow(what: str, *kind: Hashable) -> Iterator[None]:
     if (what, *kind) in _loaded:
         yield
         return
-    text = f"compiling {what}: once on this machine, then it is loaded from {code_folder()}"
+    text = f"compiling {what}: once on this machine, then it is loaded from {code_cache.code_folder()}"
     timer = threading.Timer(SOON_S, logging.getLogger("gpu_planners").warning, (text,))
     timer.daemon = True
     timer.start()

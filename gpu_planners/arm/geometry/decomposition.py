@@ -18,7 +18,7 @@ import trimesh
 from numpy.typing import ArrayLike
 from scipy.spatial import ConvexHull, QhullError, cKDTree
 
-from ...device import cache_folder
+from ...code_cache import cache_folder
 from .meshes import check_mesh
 from .shapes import ConvexShape
 

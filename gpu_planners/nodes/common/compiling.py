@@ -13,7 +13,7 @@ from multiprocessing import resource_tracker
 from typing import Any
 
 from ... import sources
-from ...device import code_folder
+from ...code_cache import code_folder
 
 
 def is_compiled(what: str) -> bool:

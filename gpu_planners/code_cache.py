@@ -1,0 +1,248 @@
+"""Where compiled code is kept, and how one process finds what another one has compiled.
+
+Each piece of code is a file. Its name is a digest of all that the code follows from: the function with the values of
+its closure, the types of its arguments, the sources of its product (`sources`), the versions of Python and Numba, and
+the processor or GPU. (Numba's own cache has an index for each function, goes by the time of its file, and by a pickle
+of the closure, which is another one in every process.) Of processes that need the same code at once, one compiles it,
+and the others wait and load it.
+
+A wheel may bring code that was compiled for many machines (`READY_MADE`). It is used where this machine has none of its
+own that fits better.
+
+Files of code are pickles: whoever can write to their folder can make a program that loads them do anything.
+
+This reaches into Numba and numba-cuda, as `inner_code` does (tried: Numba 0.61, 0.64, 0.68; numba-cuda 0.30).
+"""
+
+import contextlib
+import fcntl
+import functools
+import gc
+import hashlib
+import importlib.metadata
+import logging
+import os
+import pickle
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numba
+from llvmlite import binding
+from numba.core import serialize
+
+from . import sources
+
+READY_MADE = Path(__file__).parent / "ready_made"  # what a wheel brings
+PROCESSOR = "x86-64-v3"  # that its code for the CPU is for: any since 2013 that has AVX2
+FEATURES = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")  # of that processor
+CAPABILITIES = ((8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0))  # of the GPUs that its code for CUDA is for
+MAKING = "GPU_PLANNERS_READY_MADE"  # the variable that names the folder where such code is being made
+PATIENCE_S = 300.0  # for another process that compiles the same
+
+
+def cache_folder() -> Path:
+    """$XDG_CACHE_HOME/gpu_planners, or ~/.cache/gpu_planners."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpu_planners"
+
+
+@functools.cache
+def code_folder() -> Path:
+    """Where compiled code is kept: $NUMBA_CACHE_DIR, or a folder of cache_folder()."""
+    return Path(os.environ.get(MAKING) or os.environ.get("NUMBA_CACHE_DIR") or cache_folder() / "code")
+
+
+def keep(dispatcher):
+    """Let a dispatcher of numba.njit or numba.cuda.jit keep its code here -> the dispatcher."""
+    dispatcher._cache = _Cache(dispatcher)
+    compile_it = dispatcher.compile
+
+    def compile_fast(*arguments):
+        with _compiling:
+            try:
+                return compile_it(*arguments)
+            finally:
+                dispatcher._cache.release()
+
+    dispatcher.compile = compile_fast
+    return dispatcher
+
+
+class _Compiling:
+    """A context in which Python looks for no garbage; threads may be in it at once, and again.
+
+    Numba makes millions of objects that live until it is done, through which Python would go again and again: a quarter
+    of the time that a kernel takes to compile.
+    """
+
+    def __init__(self):
+        self._lock, self._inside, self._enabled = threading.Lock(), 0, False
+
+    def __enter__(self):
+        with self._lock:
+            if not self._inside:
+                self._enabled = gc.isenabled()
+                gc.disable()
+            self._inside += 1
+
+    def __exit__(self, *_):
+        with self._lock:
+            self._inside -= 1
+            if not self._inside and self._enabled:
+                gc.enable()
+
+
+_compiling = _Compiling()
+
+
+class _Cache:
+    """The cache of a function, as Numba's dispatchers use one."""
+
+    def __init__(self, dispatcher):
+        self._dispatcher, self._locks = dispatcher, []
+        self.cache_path = str(code_folder())
+
+    def load_overload(self, signature, context):
+        """The code for a signature, or None; then no other process compiles it until it is saved here."""
+        context.refresh()
+        own, ready = self._files(signature, context.codegen())
+        for file in (own, ready):
+            if file and (found := self._load(file, context)):
+                return found
+        with contextlib.suppress(OSError):
+            own.parent.mkdir(parents=True, exist_ok=True)
+            if self._waited_for(own):
+                return self._load(own, context)
+        return None
+
+    def save_overload(self, signature, code):
+        own, _ = self._files(signature, code.codegen)
+        try:
+            if _is_cuda(code):
+                if MAKING in os.environ:
+                    for capability in CAPABILITIES:
+                        code._codelibrary.get_cubin(capability)
+                _write(own, code._reduce_states())
+            elif not code.library.has_dynamic_globals and not any(not each.can_cache for each in code.lifted):
+                _write(own, code._reduce())
+        except OSError as error:
+            _complain(str(error))
+
+    def flush(self):
+        """Numba asks for it when it shall compile all anew; files are replaced then."""
+
+    def _load(self, file, context):
+        try:
+            kept = pickle.loads(file.read_bytes())
+        except Exception:  # there is none, or it is broken, which pickle has many words for
+            return None
+        if isinstance(kept, dict):  # of CUDA
+            from numba.cuda.dispatcher import _Kernel
+
+            return _Kernel._rebuild(**kept)
+        from numba.core.compiler import CompileResult
+
+        return CompileResult._rebuild(context, *kept)
+
+    def _waited_for(self, file):
+        """Wait while another process compiles what a file is for. -> has it? If not, others wait for this one."""
+        lock, end, waited = open(file.with_suffix(".lock"), "w"), time.monotonic() + PATIENCE_S, False
+        self._locks.append((file.with_suffix(".lock"), lock))
+        while time.monotonic() < end:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return waited and file.exists()
+            except BlockingIOError:
+                waited = True
+                time.sleep(0.02)
+        return False
+
+    def release(self):
+        """Let other processes go on that wait for this one."""
+        while self._locks:
+            path, lock = self._locks.pop()
+            path.unlink(missing_ok=True)
+            lock.close()
+
+    def _files(self, signature, codegen):
+        """The file for a signature on this machine, and that which a wheel may have brought, or None."""
+        dispatcher = self._dispatcher
+        options, function = dispatcher.targetoptions, dispatcher.py_func
+        made_from = [
+            f"{sys.version_info[:2]} {numba.__version__} {_described(dispatcher)} {signature}",
+            f"{bool(options.get('parallel'))}",
+            *sorted(_classes(signature)),
+        ]
+        target, portable = _targets(codegen)
+        own, ready = (hashlib.sha256("\n".join([*made_from, each]).encode()).hexdigest() for each in (target, portable))
+        if MAKING in os.environ:
+            own = ready
+        folder = sources.digest(function.__module__)
+        return (
+            code_folder() / folder / f"{function.__name__}-{own[:24]}.code",
+            READY_MADE / folder / f"{function.__name__}-{ready[:24]}.code" if portable else None,
+        )
+
+
+def _is_cuda(code):
+    return hasattr(code, "_codelibrary")
+
+
+def _targets(codegen):
+    """Texts for what this machine compiles for, and for what a wheel brings; "": nothing that would run here."""
+    name, *more = codegen.magic_tuple()
+    if not isinstance(name, str):  # CUDA's version and the device's capability
+        version = importlib.metadata.version("numba-cuda")
+        return f"cuda {version} {name} {more}", f"cuda {version}"
+    return f"{name} {more}", f"{name} {PROCESSOR}" if _fits(PROCESSOR) else ""
+
+
+@functools.cache
+def _fits(_):
+    features = binding.get_host_cpu_features()
+    return all(features.get(each) for each in FEATURES)
+
+
+def _write(file, value):
+    """Replace a file at once, so that no process sees half of it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new = file.with_suffix(f".{os.getpid()}")
+    try:
+        new.write_bytes(serialize.dumps(value))
+        new.replace(file)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+@functools.cache
+def _complain(why):
+    logging.getLogger("gpu_planners").warning(
+        "compiled code cannot be kept, so every process compiles anew: %s; NUMBA_CACHE_DIR may name another folder", why
+    )
+
+
+def _classes(types) -> set[str]:
+    """The classes among types, and inside them, with digests of their sources: functions are registered for these."""
+    found = set()
+    if cls := getattr(types, "instance_class", None):
+        found.add(f"{cls.__module__}.{cls.__qualname__} {sources.digest(cls.__module__)}")
+    for inner in types if isinstance(types, tuple) else getattr(types, "types", ()):
+        found |= _classes(inner)
+    return found
+
+
+def _described(value):
+    """A text that tells functions and the values of their closures apart, and is the same in every process."""
+    function = getattr(value, "py_func", value)
+    if hasattr(function, "__code__"):
+        inner = [_described(cell.cell_contents) for cell in function.__closure__ or ()]
+        place = f"{function.__module__}.{function.__qualname__}:{function.__code__.co_firstlineno}"
+        return f"{place}({', '.join(inner)}) {sources.digest(function.__module__)}"
+    if isinstance(value, type):
+        return f"{value.__module__}.{value.__qualname__}"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_described, value))})"
+    if hasattr(value, "tobytes"):  # numpy shortens long arrays
+        return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+    return f"{type(value).__name__} {value!r}"
