@@ -57,7 +57,9 @@ def cuda_jit(function=None, **options):
     warnings.filterwarnings("ignore", message=".*Grid size .* low occupancy")
     if function is None:
         return functools.partial(cuda_jit, **options)
-    return code_cache.keep(cuda.jit(**options)(function))
+    from . import inner_code_cuda
+
+    return code_cache.keep(inner_code_cuda.compile_once(cuda.jit(**options)(function)))
 
 
 @contextlib.contextmanager
