@@ -40,6 +40,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_verify(commands)
     _add_view(commands)
     _add_dataset(commands)
+    _add_compile(commands)
     text = "plan through the real nodes: a robot's motions, paths of many agents, a fleet"
     commands.add_parser("demo", help=text, add_help=False)
     commands.add_parser("bench", help="measure, with peers in the same run", add_help=False)
@@ -164,6 +165,20 @@ def _add_dataset(commands):
     other = parser.add_argument_group("instead of making it")
     other.add_argument("--dry-run", action="store_true", help="plan a few problems, say how large and how long it gets")
     _add(other, "--check", "FOLDER", "check every row of a data set again, and that none is missing")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+
+
+def _add_compile(commands):
+    parser = commands.add_parser(
+        "compile",
+        help="compile now what first answers need, for images and installers",
+        description="Compile what first answers need, by as many processes as there are cores, and keep it for this "
+        "user on this machine. Without it, whatever is asked for first is compiled then.",
+        epilog=CODES,
+    )
+    text = "arm, grid, fleet, or several with commas (default: %(default)s)"
+    parser.add_argument("--for", dest="products", default="arm,grid,fleet", metavar="PRODUCTS", help=text)
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: %(default)s)")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
 
 

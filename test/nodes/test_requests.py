@@ -11,19 +11,21 @@ import pytest
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
 from action_msgs.msg import GoalStatus
-from node_harness import RunningNode, request
+from node_harness import ROBOT, RunningNode, request
 from rclpy.action import ActionClient
 from rclpy.action.server import ServerGoalHandle
 from rclpy.qos import QoSProfile
 from rclpy.service import Service
-from running_node import shared, starter
+from running_node import LATCHED, shared, starter
+from std_msgs.msg import String
 
+from gpu_planners.compiling import Part, Progress
 from gpu_planners.nodes.arm.codes import ABORT, SUCCESS
 from gpu_planners.nodes.common.actions import Longer
 from gpu_planners.nodes.common.compiling import Background
 from gpu_planners.nodes.common.request_error import NotBegunError
 from gpu_planners_msgs.action import Move
-from gpu_planners_msgs.srv import PlanMotion
+from gpu_planners_msgs.srv import AttachObjects, PlanMotion
 
 node_of_module, running = shared(RunningNode)
 start_node = starter(RunningNode)
@@ -227,8 +229,7 @@ def test_a_node_that_nobody_spins_ends_though_goals_wait(countdown):
 
 def test_a_planner_that_cannot_be_loaded_leaves_the_node_ready(running, monkeypatch):
     device = running.plan(request(planner="rrt")).device
-    monkeypatch.setattr("gpu_planners.nodes.arm.node.warm_up", lambda *_: 1 / 0)
-    monkeypatch.setattr("gpu_planners.nodes.common.planner_node.is_compiled", lambda what: True)
+    monkeypatch.setattr("gpu_planners.compiling.Part.run", lambda part: 1 / 0)
     running.node.scene.warm_planners.discard(("rrt", device))
     response = running.call(running.client, request(planner="rrt"))
     assert response.code != SUCCESS and "ZeroDivisionError" in response.message
@@ -236,55 +237,78 @@ def test_a_planner_that_cannot_be_loaded_leaves_the_node_ready(running, monkeypa
 
 
 class Recorded:
-    """In place of the process that compiles: keeps what it is asked to, and is done when the test says so."""
+    """In place of the processes that compile: keeps what it is asked to, and is done when the test says so."""
 
-    def __init__(self, done):
-        Recorded.latest, self.done, self.started = self, done, []
+    def __init__(self, told, done):
+        Recorded.latest, self.told, self.done, self.started = self, told, done, []
 
-    def start(self, what, compile_it, *arguments):
-        self.started.append((what, compile_it, arguments))
+    def start(self, parts):
+        self.started += parts
+
+    def wait(self, parts):
+        """Nobody waits."""
 
     def stop(self):
         """Nothing is under way."""
 
 
 def test_other_requests_go_on_while_a_planner_is_compiled(start_node, monkeypatch):
+    missing = set()
     monkeypatch.setattr("gpu_planners.nodes.common.planner_node.Background", Recorded)
-    monkeypatch.setattr("gpu_planners.nodes.common.planner_node.is_compiled", lambda what: False)
+    monkeypatch.setattr("gpu_planners.nodes.common.planner_node.is_compiled", lambda what: what not in missing)
     running = start_node()
     device = running.plan(request()).device
+    missing.add(rrt := f"planner rrt on {device.partition(':')[0]}")
     response = running.call(running.client, request(planner="rrt"))
-    assert response.code == ABORT and f"planner rrt on {device}: it is being compiled" in response.message
+    assert response.code == ABORT and f"{rrt}: it is being compiled" in response.message
     assert running.call(running.client, request()).code == SUCCESS
-    what, compile_it, arguments = Recorded.latest.started[0]
-    compile_it(*arguments)
-    Recorded.latest.done(what, True)
+    part = Recorded.latest.started[-1]
+    assert part.what == rrt
+    part.run()
+    Recorded.latest.done({rrt: ""})
     assert running.call(running.client, request(planner="rrt")).code == SUCCESS
+
+
+def test_a_node_serves_what_is_compiled_and_tells_how_far_it_is(start_node, monkeypatch):
+    missing = set()
+    monkeypatch.setattr("gpu_planners.nodes.common.planner_node.Background", Recorded)
+    monkeypatch.setattr("gpu_planners.nodes.common.planner_node.is_compiled", lambda what: what not in missing)
+    missing.update(f"planner rrt_connect on {kind}" for kind in ("cpu", "cuda"))
+    running = start_node(robot="")
+    running.publisher(String, "/robot_description", LATCHED).publish(String(data=ROBOT))
+    running.wait_until(lambda: Recorded.latest.started, 60)
+    Recorded.latest.told(Progress(("a",), ("b",), 3, 12.0))
+    expected = "compiling: 1 of 3 parts compiled; now b; about 12 s left"
+    running.wait_until(lambda: running.status.message == expected, 20)
+    attaching = running.client_node.create_client(AttachObjects, "/arm_planner/attach_objects")
+    assert attaching.wait_for_service(10)
+    assert "compil" not in running.call(attaching, AttachObjects.Request()).message
+    assert running.call(running.client, request()).code == ABORT
+    Recorded.latest.done(dict.fromkeys(missing, ""))
+    running.wait_until(lambda: running.status.message == "ready", 60)
+    assert running.call(running.client, request()).code == SUCCESS
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_what_compiles_in_the_background_is_a_process_that_ends_with_the_node(tmp_path):
-    done = []
-    background = Background(lambda *what: done.append(what))
-    background.start("a file", write, str(tmp_path / "file"))
-    background.start("a failure", os._exit, 3)
-    background.start("what pickle does not take", lambda: None)
-    end = time.monotonic() + 120
-    while len(done) < 3:
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    assert sorted(done) == [("a failure", False), ("a file", True), ("what pickle does not take", False)]
+    seen, done = [], []
+    background = Background(seen.append, done.append)
+    wrong = [Part("a failure", os._exit, (3,), 1), Part("what pickle does not take", lambda: None, (), 1)]
+    background.start([Part("a file", write, (str(tmp_path / "file"),), 1), wrong[1]])
+    background.start(wrong[:1])
+    background.wait(wrong)
+    assert done[0]["a file"] == "" and "pickle" in done[0]["what pickle does not take"].lower() and done[1]["a failure"]
     assert int((tmp_path / "file").read_text()) != os.getpid()
-    background.start("a long one", signal.pause)
-    while not (processes := [child for child in active_children() if child.name == "compiling"]):
+    assert seen[-1].total == 1 and seen[0].total == 2 and "s left" in str(seen[0])
+    others = set(active_children())
+    background.start([Part("a long one", signal.pause, (), 1)])
+    while not (processes := set(active_children()) - others):
         time.sleep(0.01)
-    (process,) = processes
     background.stop()
-    end = time.monotonic() + 60
-    while process.exitcode is None:  # the thread that follows it is told
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    assert process.exitcode == -signal.SIGTERM and len(done) == 3
+    for process in processes:
+        process.join(20)
+        assert process.exitcode == -signal.SIGTERM
+    assert len(done) == 2
 
 
 def write(path):

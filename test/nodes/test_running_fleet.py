@@ -297,15 +297,14 @@ WARMED = """
 import sys
 import numpy as np
 from gpu_planners.grid import FleetPlanner, GridMap
-from gpu_planners.nodes.fleet.node import warm_up
-from gpu_planners.nodes.fleet.parameters import FleetParameters
+from gpu_planners.compiling import fleet_parts
 
 def compiled():
     modules = [m for name, m in sys.modules.items() if name.startswith("gpu_planners.")]
     return {(v.__module__, k): len(v.overloads) for m in modules for k, v in vars(m).items() if hasattr(v, "overloads")}
 
-values = FleetParameters(device="cpu", motion="turning")
-warm_up(values, "cpu")
+for part in fleet_parts("cpu", "turning"):
+    part.run()
 before = compiled()
 grid, rng = GridMap(np.ones((40, 40)), 4), np.random.default_rng(0)
 fleet = FleetPlanner(grid, "turning", "cpu")

@@ -21,10 +21,11 @@ from visualization_msgs.msg import MarkerArray
 from gpu_planners_msgs.srv import AttachObjects, ForgetSources, PlanMotion, PlanSequence
 
 from ...arm import PLANNERS, RobotModel
+from ...compiling import arm_parts, planner_part
 from ...device import resolve_devices
 from ...errors import GpuPlannersError, RobotDescriptionError, SettingsError, shown
 from .. import moveit
-from ..common.planner_node import WARN, PlannerNode
+from ..common.planner_node import COMPILING, WARN, PlannerNode
 from ..common.process import run
 from ..common.request_error import RequestError, error_text
 from ..common.ros import BEST_EFFORT, LATCHED, Transforms, of_durability, seconds, steady_clock
@@ -41,7 +42,6 @@ from .motion_display import MotionDisplay
 from .move_run import MotionUnderWay, Seen, TaskPlan
 from .other_arms import OtherArms
 from .parameters import ArmParameters
-from .plan_service import compile_planner, kind_of, warm_up
 from .planning_scene import PlanningScene
 from .scene_objects import ALWAYS, SceneObject
 from .unknown_sources import UnknownSources
@@ -154,20 +154,41 @@ class ArmPlannerNode(PlannerNode):
         """Compile before the first request, which would have to wait for it."""
         if self.scene.robot is None:
             return
+        values, devices = self.values, resolve_devices(self.values.device)
         self.get_logger().info("compiling (once on a machine, then from the cache)")
-        device, took = self._get_ready(lambda: warm_up(self.scene, self.values, self.values.planner))
+        given = self.scene.robot, values.motion_check
+        parts = [part for device in dict.fromkeys(devices) for part in arm_parts(device, *given)]
+        took = self._get_ready(parts, self._planner_parts(values.planner))
         self._show_obstacles()
         self._dragged_goals.begin()
-        self.get_logger().info(f"ready on {device} after {took:.1f} s")
+        ready = "ready" if self._note_planner(values.planner) else f"ready but for planner {values.planner}"
+        self.get_logger().info(f"{ready} on {', '.join(devices)} after {took:.1f} s")
+
+    def _planner_parts(self, name):
+        given, devices = (self.scene.robot, self.values.motion_check), resolve_devices(self.values.device)
+        return [planner_part(name, device, *given) for device in dict.fromkeys(devices)]
+
+    def _note_planner(self, name):
+        """Is it loaded on all devices?"""
+        if self._due(self._planner_parts(name)):
+            return False
+        self.scene.warm_planners |= {(name, device) for device in resolve_devices(self.values.device)}
+        return True
+
+    def _take_compiled(self, answers):
+        super()._take_compiled(answers)
+        if self.state.told[1] == COMPILING:
+            self.worker.do(self._warm_up)
 
     def prepare_planner(self, name: str) -> None:
-        robot, values = self.scene.robot, self.values
-        if name not in PLANNERS or robot is None:
+        if name not in PLANNERS or self.scene.robot is None:
             return
-        for device in resolve_devices(values.device):
-            if (name, device) not in self.scene.warm_planners:
-                self._unless_compiled(kind_of(name, device), compile_planner, robot, name, device, values.motion_check)
-                self._get_ready(lambda: warm_up(self.scene, values, name))
+        devices = resolve_devices(self.values.device)
+        if any((name, device) not in self.scene.warm_planners for device in devices):
+            parts = self._planner_parts(name)
+            self._unless_compiled(parts)
+            self._get_ready(parts)
+            self._note_planner(name)
 
     def _change_parameters(self, values):
         device_changed = values.device != self.values.device

@@ -10,18 +10,14 @@ import numpy as np
 
 from gpu_planners_msgs.srv import PlanMotion
 
-from ...arm import CollisionChecker, CollisionWorld, MotionCheck, RobotModel
+from ...arm import CollisionChecker
 from ...arm.planners.settings import LEAST_TIME_S, PlannerSettings
-from ...arm.robot import inverse_kinematics
 from ...arm.trajectory import Trajectory, time_parameterize
-from ...device import resolve_devices
 from ...errors import RobotDescriptionError
-from ..common.compiling import say_compiled
 from ..common.request_error import RequestError, check_count, one_line
 from . import codes, conversions
 from .arm_services import ArmServices, Planned
 from .parameters import PLANNERS, ArmParameters, settings_on
-from .planning_scene import PlanningScene
 from .scene_objects import SceneObjects
 
 START_INVALID = codes.START_STATE_INVALID
@@ -116,34 +112,6 @@ def requested(request: Any, values: ArmParameters, name: str) -> float:
             codes.FAILURE, f"{name} is {value}; allowed: from {rule.range}, where 0 stands for the parameter's value"
         )
     return value
-
-
-def kind_of(planner: str, device: str) -> str:
-    """What texts and the cache call the compiled code of a planner. device: as resolved"""
-    return f"planner {planner} on {device.partition(':')[0]}"
-
-
-def warm_up(scene: PlanningScene, values: ArmParameters, planner: str) -> str:
-    """Compile or load what a request to a planner needs, on each device -> the devices, with commas."""
-    robot, devices = scene.require_robot(), resolve_devices(values.device)
-    for device in dict.fromkeys(devices):
-        compile_planner(robot, planner, device, values.motion_check)
-        scene.warm_planners.add((planner, device))
-    return ", ".join(devices)
-
-
-def compile_planner(robot: RobotModel, planner: str, device: str, motion: MotionCheck) -> None:
-    """Compile what a request to a planner needs, by a small one in an empty world."""
-    rng, checker = np.random.default_rng(0), CollisionChecker(robot, CollisionWorld(), device, motion)
-    q = rng.uniform(robot.lower, robot.upper, (64, robot.dof))
-    checker.colliding_pairs(q[0])
-    free = q[checker.configurations_valid(q)]
-    inverse_kinematics.warm_up()
-    if len(free) > 1:
-        settings = PLANNERS[planner].Settings(max_samples=256, time_limit_s=1.0)
-        PLANNERS[planner].solve(free[0], free[1:2], checker, settings)
-    time_parameterize(q[:3], robot.velocity, robot.acceleration, deviation=0.01, checker=checker)
-    say_compiled(kind_of(planner, device))
 
 
 TRIED = 4  # times as many solutions are looked for as are used: the nearest of them lead to shorter motions

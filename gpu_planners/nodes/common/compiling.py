@@ -1,79 +1,64 @@
-"""Compiling in another process, while the node goes on serving: it fills the cache, from which the node then loads.
+"""Compiling in other processes, while the node goes on serving: they fill the cache, from which the node then loads."""
 
-Numba holds Python's lock while it compiles, for tens of seconds, so a thread would stall the node as a request does.
-"""
-
-import contextlib
-import hashlib
-import multiprocessing
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing import resource_tracker
-from typing import Any
 
-from ... import sources
-from ...code_cache import code_folder
-
-
-def is_compiled(what: str) -> bool:
-    """Has a process on this machine said that the cache holds this?"""
-    return _mark(what).exists()
-
-
-def say_compiled(what: str) -> None:
-    """Say that the cache holds this, where the cache can be written to."""
-    with contextlib.suppress(OSError):
-        _mark(what).touch()
-
-
-def _mark(what):
-    key = hashlib.sha256((what + sources.digest_of_all()).encode()).hexdigest()[:16]
-    return code_folder() / f"compiled-{key}"
+from ...compiling import Part, Progress, compile_parts
 
 
 class Background:
-    """Compiles one thing at a time in a process of its own, and tells `done` what, and whether that succeeded, on a
-    thread of its own."""
+    """Compiles lists of parts, one list at a time, in processes that end with the node.
 
-    def __init__(self, done: Callable[[str, bool], None]) -> None:
-        self._done, self._stopped = done, False
+    told: called with a Progress now and then
+    done: called with {what was compiled: "", or why it was not} at the end of a list
+
+    Both on a thread of its own.
+    """
+
+    def __init__(self, told: Callable[[Progress], object], done: Callable[[dict[str, str]], object]) -> None:
+        self._told, self._done, self._stopped = told, done, False
         self._under_way: set[str] = set()
-        self._process: Any = None  # the latest
-        self._lock, self._one = threading.Lock(), threading.Lock()
+        self._change, self._one = threading.Condition(), threading.Lock()
 
-    def start(self, what: str, compile_it: Callable[..., Any], *arguments: Any) -> None:
-        """Begin, unless that is under way. compile_it, arguments: as pickle takes them"""
-        with self._lock:
-            if what in self._under_way or self._stopped:
+    def start(self, parts: Sequence[Part]) -> None:
+        """Begin with those that are not under way."""
+        with self._change:
+            due = [part for part in parts if part.what not in self._under_way]
+            if not due or self._stopped:
                 return
-            self._under_way.add(what)
-        threading.Thread(target=self._follow, args=(what, compile_it, arguments), daemon=True).start()
+            self._under_way |= {part.what for part in due}
+        threading.Thread(target=self._follow, args=(due,), name="compiling", daemon=True).start()
+
+    def wait(self, parts: Sequence[Part]) -> None:
+        """Until none of them is under way, or all is stopped."""
+        names = {part.what for part in parts}
+        with self._change:
+            self._change.wait_for(lambda: self._stopped or not names & self._under_way)
 
     def stop(self) -> None:
-        with self._lock:
+        with self._change:
             self._stopped = True
-            if self._process is not None:
-                self._process.terminate()
+            self._change.notify_all()
 
-    def _follow(self, what, compile_it, arguments):
-        process = multiprocessing.get_context("spawn").Process(
-            target=compile_it, args=arguments, name="compiling", daemon=True
-        )
-        resource_tracker.ensure_running()  # else it begins with the process, and takes signals
-        # Ctrl-C reaches the whole group, but the process, which inherits this thread's mask, is ended by the node
+    def _follow(self, parts):
+        resource_tracker.ensure_running()  # else it begins with the processes, and takes signals
+        # Ctrl-C reaches the whole group, but the processes, which inherit this thread's mask, are ended by the node
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            with self._one:
-                with self._lock:
-                    if self._stopped:
-                        return
-                    process.start()
-                    self._process = process
-                process.join()
-        finally:  # also where it could not start, for somebody waits
-            with self._lock:
-                self._under_way.remove(what)
-                stopped = self._stopped
-            if not stopped:
-                self._done(what, process.exitcode == 0)
+        with self._one:
+            failed = compile_parts(parts, self._tell, lambda: self._stopped)
+        with self._change:
+            if self._stopped:
+                return
+        self._done({part.what: failed.get(part.what, "") for part in parts})
+        self._end({part.what for part in parts})
+
+    def _tell(self, progress):
+        self._end(set(progress.ended))
+        self._told(progress)
+
+    def _end(self, names):
+        with self._change:
+            self._under_way -= names
+            self._change.notify_all()

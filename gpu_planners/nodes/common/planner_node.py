@@ -4,22 +4,25 @@ worker that plans, services and actions that it answers, compiling."""
 import gc
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.action import ActionClient, ActionServer
 from rclpy.node import Node
 
+from ...compiling import Part, Progress, is_compiled
 from ...settings import Described
 from .actions import QueuedAction
-from .compiling import Background, is_compiled
+from .compiling import Background
 from .parameters import check_changes, declare
 from .request_error import NotBegunError
 from .ros import DEEP, steady_clock
 from .worker import Worker
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
+COMPILING = "compiling"
+LOG_S = 10.0  # between two lines about what is being compiled
 PATIENCE_S = 5.0  # of requests with what is compiled or loaded; loading takes less
 
 
@@ -28,8 +31,10 @@ class Diagnostics:
 
     It is WARN with the problem's text while the node is ready but has a problem.
 
-    facts: called for {key: printable}; told: level and text
+    facts: called for {key: printable}; told: level and text; compiling: how far that is, "" when it is not under way
     """
+
+    compiling = ""
 
     def __init__(self, node: Node, text: str, facts: Callable[[], dict[str, Any]]) -> None:
         self._node, self._facts = node, facts
@@ -66,7 +71,9 @@ class Diagnostics:
         (level, text), problem = self.told, self.problem
         if level == OK and problem:
             level, text = WARN, problem
-        facts = self._facts() | {"problem": problem}
+        if text == COMPILING and self.compiling:
+            text = f"{text}: {self.compiling}"
+        facts = self._facts() | {"problem": problem, "compiling": self.compiling}
         status = DiagnosticStatus(level=level, name=self._node.get_fully_qualified_name(), message=text)
         status.hardware_id = str(facts.get("device", ""))
         status.values = [KeyValue(key=key, value=str(value)) for key, value in facts.items()]
@@ -145,7 +152,8 @@ class PlannerNode(BaseNode):
         )
         self._lock = threading.RLock()  # of what requests that are answered beside each other share; not for refusals
         self._counting = threading.Lock()
-        self._background = Background(self._take_compiled)
+        self._background = Background(self._take_progress, self._take_compiled)
+        self._logged = 0.0  # when progress was, by time.monotonic()
         self._settled: set[str] = set()  # what was compiled in the background, or could not be
 
     def finish(self, patience_s: float = -1.0) -> bool:
@@ -219,34 +227,60 @@ class PlannerNode(BaseNode):
         self._last_answer = answer
         self.log(f"{what}: {answer}", succeeded)
 
-    def _get_ready(self, compile_it: Callable[[], str]) -> tuple[str, float]:
-        """Compile or load what requests need, by a function that returns the device -> the device, seconds taken"""
+    def _get_ready(self, parts: Sequence[Part], then: Sequence[Part] = (), load: Callable[[], object] | None = None):
+        """Compile what requests need, in other processes, and load it, while requests are answered that it is under way
+        -> seconds taken.
+
+        then: parts that are compiled meanwhile, and loaded if they are done, too: requests that need them ask again
+        load: loads the parts by what the node has; None: their own small requests do
+        """
         text = "compiling, once on this machine; ask again when /diagnostics says that the node is ready"
         started, before = time.monotonic(), self.state.told
-        self.state.say(WARN, "compiling")
+        self.state.say(WARN, COMPILING)
         try:
             with self.worker.refusing(text, PATIENCE_S):
-                device = compile_it()
+                self._background.start(self._due([*parts, *then]))
+                self._background.wait(parts)
+                for part in [] if load else parts:
+                    part.run()
+                if load:
+                    load()
+                left = self._due(then)
+                for part in then:
+                    if part not in left:
+                        part.run()
                 gc.collect()
                 gc.freeze()  # the compiler's objects stay: to look through them again takes a fifth of a second
         except Exception:
             self.state.say(*before)
             raise
-        self.state.say(OK, "ready")
-        return device, time.monotonic() - started
+        if not left:
+            self.state.say(OK, "ready")
+        return time.monotonic() - started
 
-    def _unless_compiled(self, what: str, compile_it: Callable[..., Any], *arguments: Any) -> None:
-        """Have something compiled in the background that no process has used on this machine; NotBegunError meanwhile.
+    def _due(self, parts):
+        """Those that no process has compiled on this machine, or tried to."""
+        return [part for part in parts if part.what not in self._settled and not is_compiled(part.what)]
+
+    def _unless_compiled(self, parts: Sequence[Part]) -> None:
+        """Have parts compiled in the background that no process has used on this machine; NotBegunError meanwhile.
 
         What could not be compiled there, or not be kept, is compiled by the request that comes next.
         """
-        if what in self._settled or is_compiled(what):
-            return
-        self.get_logger().info(f"compiling {what} in the background, once on this machine")
-        self._background.start(what, compile_it, *arguments)
-        raise NotBegunError(f"{what}: it is being compiled, once on this machine; ask again in a minute")
+        if due := self._due(parts):
+            self._background.start(due)
+            raise NotBegunError(f"{due[0].what}: it is being compiled, once on this machine; ask again in a minute")
 
-    def _take_compiled(self, what: str, succeeded: bool) -> None:
-        """Called on a thread of its own when something was compiled in the background."""
-        self._settled.add(what)
-        self.log(f"{what}: {'compiled' if succeeded else 'compiling it failed in a process of its own'}", succeeded)
+    def _take_progress(self, progress: Progress) -> None:
+        """From any thread."""
+        self.state.compiling = str(progress)
+        if time.monotonic() - self._logged > LOG_S:
+            self._logged = time.monotonic()
+            self.get_logger().info(f"compiling, once on this machine: {progress}")
+
+    def _take_compiled(self, answers: dict[str, str]) -> None:
+        """Called on a thread of its own with what was compiled in the background: {what: why not, or ""}."""
+        self.state.compiling = ""
+        self._settled |= answers.keys()
+        for what, why in answers.items():
+            self.log(f"{what}: {f'compiling it failed in a process of its own: {why}' if why else 'compiled'}", not why)

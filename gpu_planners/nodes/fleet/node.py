@@ -14,7 +14,8 @@ import numpy as np
 
 from gpu_planners_msgs.srv import PlanFleet
 
-from ...grid import FleetPlanner, GridMap
+from ...compiling import fleet_parts
+from ...grid import GridMap
 from ..common import map_codes as codes
 from ..common.map_scene import Frames, MapScene, TopicMaps
 from ..common.planner_node import OK, PlannerNode
@@ -80,18 +81,16 @@ class FleetPlannerNode(PlannerNode):
         grid = self._grid = coarser(self._scene.grid, self.values.tile_size) if changed else self._grid
         key = self.values.motion, self.values.device, self.values.fleet
         if key not in self._warm:
-            device, took = self._get_ready(self._warm_up)
+            devices = dict.fromkeys(self.values.devices)
+            parts = [part for device in devices for part in fleet_parts(device, self.values.motion, self.values.fleet)]
+            took = self._get_ready(parts)
             self._warm.add(key)
-            self.get_logger().info(f"map of {grid.rows} x {grid.cols} tiles, ready on {device} after {took:.1f} s")
+            devices = ", ".join(self.values.devices)
+            self.get_logger().info(f"map of {grid.rows} x {grid.cols} tiles, ready on {devices} after {took:.1f} s")
         if changed:
             self._fleet.take_map(grid)
             self._outputs.show_map(grid, self._scene.map_header())
         self.state.say(OK, "ready")
-
-    def _warm_up(self):
-        for device in dict.fromkeys(self.values.devices):
-            warm_up(self.values, device)
-        return ", ".join(self.values.devices)
 
     # ---- steps ----
 
@@ -162,28 +161,6 @@ class FleetPlannerNode(PlannerNode):
             "requests": self._requests,
             "last answer": self._last_answer,
         }
-
-
-def warm_up(values: FleetParameters, device: str) -> None:
-    """Compile or load what steps and requests need, by small examples: agents in each other's way, errors of agents, a
-    map that changes, a budget, whole plans."""
-    apart = values.fleet.size + values.fleet.safety_distance
-    side = 4 * apart + 2
-    planner = FleetPlanner(GridMap(np.ones((side, side), np.uint8), 4), values.motion, device, values.fleet)
-    starts = apart * (1 + np.stack(np.divmod(np.arange(9), 3), axis=1))
-    planner.start(starts[:-1])
-    planner.add(starts[-1:])
-    goals = starts[::-1].copy()
-    planner.prepare(goals)
-    for _ in range(3):
-        planner.step(goals, budget_s=1e-3)
-    planner.observe(planner.positions, planner.headings, still=[0])
-    planner.step(goals)
-    planner.observe(planner.positions)
-    planner.update([0, 0], [0, 1], [0, 1])
-    planner.step(goals)
-    planner.remove([0])
-    planner.solve(starts[:2], starts[1::-1], time_limit_s=0.1)
 
 
 main = partial(run, FleetPlannerNode, "fleet_planner")  # until it is told to stop -> the exit code

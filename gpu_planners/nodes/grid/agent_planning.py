@@ -12,9 +12,9 @@ from std_msgs.msg import Header
 
 from gpu_planners_msgs.srv import PlanAgents
 
-from ...grid import AgentStatus, BlockPlanner, GridMap, PathSet
+from ...compiling import Part, grid_parts, use_planner
+from ...grid import AgentStatus, GridMap, PathSet
 from ..common import map_codes as codes
-from ..common.compiling import say_compiled
 from ..common.map_messages import Poses, geometry_message
 from ..common.map_scene import Frames
 from ..common.request_error import RequestError, check_count
@@ -116,38 +116,14 @@ def answer(
     return planned
 
 
-def kind_of(algorithm: str, grid: GridMap, block_size: int, device: str) -> str:
-    """What texts and the cache call the compiled code of an algorithm on maps of a kind. device: as resolved"""
-    costs, kind = "uniform costs" if grid.uniform_cost else "costs", device.partition(":")[0]
-    return f"algorithm {algorithm}, {grid.connectivity}-connected, {costs}, blocks of {block_size}, on {kind}"
+def parts(values: GridParameters, grid: GridMap, algorithm: str) -> list[Part]:
+    """What requests to an algorithm need on maps like this one, on each device."""
+    given = grid.connectivity, bool(grid.uniform_cost), values.block_size, getattr(values, algorithm)
+    return [part for device in dict.fromkeys(values.devices) for part in grid_parts(device, algorithm, *given)]
 
 
-def warm_up(scene: GridScene, values: GridParameters, algorithm: str) -> str:
-    """Compile or load what requests and changes of the map need, by small examples on the map there is -> devices."""
+def load(scene: GridScene, algorithm: str) -> None:
+    """Load what requests and changes of the map need, by small examples on the map there is."""
     planners, grid = scene.planners(algorithm), scene.require_map()
     for planner in planners:
-        _use(planner, grid)
-        say_compiled(kind_of(algorithm, grid, values.block_size, planner.device))
-    return ", ".join(planner.device for planner in planners)
-
-
-def compile_algorithm(
-    algorithm: str, connectivity: int, uniform_cost: bool, values: GridParameters, device: str
-) -> None:
-    """Compile what requests to an algorithm need on maps of a kind and a device, by small examples on a small map."""
-    costs = np.ones((64, 64), np.uint8)
-    costs[0, 0] = 1 if uniform_cost else 2
-    grid = GridMap(costs, connectivity)
-    _use(BlockPlanner(grid, algorithm, values.block_size, device, getattr(values, algorithm)), grid)
-    say_compiled(kind_of(algorithm, grid, values.block_size, device))
-
-
-def _use(planner, grid):
-    free = np.argwhere(~grid.blocked)[:2].astype(float)  # as tiles of points are
-    if len(free):
-        planner.plan(free, free[0]).path(0)
-        planner.plan(free, free)
-        row, col = free[-1].astype(int)
-        for cost in (0, grid.costs[row, col]):
-            planner.update([row], [col], cost)
-            planner.plan(free, free[0])
+        use_planner(planner, grid)

@@ -113,8 +113,9 @@ class GridPlannerNode(PlannerNode, ManagedNode):
         if grid is None:
             return
         if self._key(algorithm) not in self._warm:
-            device, took = self._get_ready(lambda: self._load(algorithm))
-            self.get_logger().info(f"map of {grid.rows} x {grid.cols} cells, ready on {device} after {took:.1f} s")
+            took = self._load(algorithm)
+            devices = ", ".join(self.values.devices)
+            self.get_logger().info(f"map of {grid.rows} x {grid.cols} cells, ready on {devices} after {took:.1f} s")
         self.state.say(OK, "ready")
         if changed:
             self._outputs.show_map(grid, self._scene.map_header())
@@ -126,21 +127,20 @@ class GridPlannerNode(PlannerNode, ManagedNode):
         return algorithm, values.device, values.block_size, grid.connectivity, bool(grid.uniform_cost)
 
     def _load(self, algorithm):
-        device = agent_planning.warm_up(self._scene, self.values, algorithm)
+        """-> seconds taken"""
+        parts = agent_planning.parts(self.values, self._scene.grid, algorithm)
+        took = self._get_ready(parts, load=lambda: agent_planning.load(self._scene, algorithm))
         self._warm.add(self._key(algorithm))
-        return device
+        return took
 
     def _prepare(self, algorithm):
         """Load an algorithm; one that was never used on this machine is compiled, while other requests go on."""
-        grid, values = self._scene.grid, self.values
+        grid = self._scene.grid
         with self._lock:
             if algorithm not in ALGORITHMS or grid is None or self._key(algorithm) in self._warm:
                 return
-            for device in values.devices:
-                what = agent_planning.kind_of(algorithm, grid, values.block_size, device)
-                for_map = algorithm, grid.connectivity, bool(grid.uniform_cost), values, device
-                self._unless_compiled(what, agent_planning.compile_algorithm, *for_map)
-            self._get_ready(lambda: self._load(algorithm))
+            self._unless_compiled(agent_planning.parts(self.values, grid, algorithm))
+            self._load(algorithm)
 
     # ---- plans ----
 

@@ -130,7 +130,6 @@ def _improved(first, query, settings, seed, engine):
 def engine_for(checker, many: bool = False) -> Any:
     """What solves queries on a checker's device: the module `cpu`, or a CudaEngine. It is warm for the checker and, if
     `many`, for batches: compiled, or loaded from the cache, before the clock of a query starts."""
-    checker.warm_up()
     engine: Any = cpu
     if checker.device == "cpu":
         many = False  # batches run the code of single queries
@@ -147,4 +146,5 @@ def engine_for(checker, many: bool = False) -> Any:
             engine.solve(query, few, 0)
 
     warm_once(f"rrt_connect.solve{'_batch' if many else ''}", checker, run)
+    checker.warm_up()
     return engine

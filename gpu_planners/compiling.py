@@ -1,0 +1,280 @@
+"""Compiles what first answers need before anybody asks, in processes of its own, for the cache of this machine.
+
+A part is what one kind of request needs, made by a small request of that kind. Parts that need the same code share the
+work (`code_cache`). Python and Numba hold their locks while they compile, so threads would not help, and would stall a
+program that has other things to do.
+"""
+
+import contextlib
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import device as devices
+from . import sources
+from .code_cache import code_folder
+from .distributed.processes import processes
+from .errors import shortened
+
+PRODUCTS = ("arm", "grid", "fleet")
+ROBOT = "desk_arm"  # that code is compiled with where nobody gives a robot; it serves all
+LOOK_S = 0.2  # how often it looks whether it shall stop
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one kind of request needs.
+
+    what: in words, which also tell parts apart in the cache
+    compile_it, arguments: make it, in any process; pickle takes them
+    seconds: of CPU that it takes by itself, roughly, on one core of 2023
+    """
+
+    what: str
+    compile_it: Callable[..., Any]
+    arguments: tuple
+    seconds: float
+
+    def run(self) -> None:
+        """Compile it, or load it from the cache, in this process."""
+        self.compile_it(*self.arguments)
+        _say_compiled(self.what)
+
+
+class Progress(NamedTuple):
+    """How far it is. ended, doing: what was and is being compiled; left_s: seconds that it will take still, roughly"""
+
+    ended: tuple[str, ...]
+    doing: tuple[str, ...]
+    total: int
+    left_s: float
+
+    def __str__(self) -> str:
+        done = f"{len(self.ended)} of {self.total} parts compiled"
+        return f"{done}; now {' and '.join(self.doing)}; about {self.left_s:.0f} s left"
+
+
+def parts_of(products: Iterable[str], device: str) -> list[Part]:
+    """The parts of products, those first that most people need first. device: as resolved"""
+    made: dict[str, Callable[[], list[Part]]] = {
+        "arm": lambda: _all_of_the_arm(device),
+        "grid": lambda: [part for four in (4, 8) for part in grid_parts(device, "exact", four, uniform_cost=False)],
+        "fleet": lambda: fleet_parts(device),
+    }
+    return [part for product in products for part in made[product]()]
+
+
+def _all_of_the_arm(device):
+    checks, *others = arm_parts(device)
+    first, *planners = (planner_part(name, device) for name in ("rrt_connect", "rrt", "rrt_star", "prm"))
+    batches = Part(f"batches of rrt_connect on {_kind(device)}", _compile_batches, (device, None, None), 2)
+    return [checks, first, *others, batches, *planners]
+
+
+def arm_parts(device: str, robot: Any = None, motion: Any = None) -> list[Part]:
+    """What all planners need. robot: a RobotModel, or None; motion: a MotionCheck, or None for the default one"""
+    given = device, robot, motion
+    return [
+        Part(f"collision checks on {_kind(device)}", _compile_checks, given, 20),
+        Part("inverse kinematics", _compile_inverse_kinematics, (), 5),
+        Part(f"motions in time on {_kind(device)}", _compile_timing, given, 3),
+    ]
+
+
+def planner_part(planner: str, device: str, robot: Any = None, motion: Any = None) -> Part:
+    """planner: a name in PLANNERS"""
+    return Part(f"planner {planner} on {_kind(device)}", _compile_planner, (planner, device, robot, motion), 18)
+
+
+def grid_parts(
+    device: str, algorithm: str, connectivity: int, uniform_cost: bool, block_size: int = 32, settings: Any = None
+) -> list[Part]:
+    """For maps of a kind; arguments: as BlockPlanner and GridMap take them."""
+    costs = "uniform costs" if uniform_cost else "costs"
+    what = f"algorithm {algorithm}, {connectivity}-connected, {costs}, blocks of {block_size}, on {_kind(device)}"
+    given = device, algorithm, connectivity, uniform_cost, block_size, settings
+    return [Part(what, _compile_paths, given, 8)]
+
+
+def fleet_parts(device: str, motion: str = "four", settings: Any = None) -> list[Part]:
+    """Arguments: as FleetPlanner takes them."""
+    given = device, motion, settings
+    return [
+        Part(f"steps of fleets on {_kind(device)}, {motion}", _compile_steps, given, 16),
+        Part(f"whole plans of fleets, {motion}", _compile_whole_plans, given, 20),
+    ]
+
+
+def _kind(device):
+    return device.partition(":")[0]
+
+
+def _compile_checks(device, robot, motion):
+    checker, q = _checker(device, robot, motion)
+    checker.warm_up()
+    checker.colliding_pairs(q[0])
+
+
+def _compile_planner(name, device, robot, motion):
+    from .arm import PLANNERS
+    from .arm.planners.rrt_connect.planner import engine_for
+
+    checker, q = _checker(device, robot, motion)
+    settings = PLANNERS[name].Settings(max_samples=256, time_limit_s=1.0)
+    if name == "rrt_connect":
+        engine_for(checker)  # before the checks, which another process compiles
+    free = q[checker.configurations_valid(q)]
+    if len(free) > 1:
+        PLANNERS[name].solve(free[0], free[1:2], checker, settings)
+
+
+def _compile_batches(device, robot, motion):
+    from .arm.planners.rrt_connect.planner import engine_for
+
+    engine_for(_checker(device, robot, motion)[0], many=True)
+
+
+def _compile_inverse_kinematics():
+    from .arm.robot import inverse_kinematics
+
+    inverse_kinematics.warm_up()
+
+
+def _compile_timing(device, robot, motion):
+    from .arm.trajectory import time_parameterize
+
+    checker, q = _checker(device, robot, motion)
+    limits = checker.robot.velocity, checker.robot.acceleration
+    time_parameterize(q[:3], *limits, deviation=0.01, checker=checker)
+
+
+def _checker(device, robot, motion):
+    """(CollisionChecker in an empty world, configurations)"""
+    from .arm import CollisionChecker, CollisionWorld, MotionCheck, load_urdf
+    from .share import share_folder
+
+    if robot is None:
+        urdf = share_folder() / "urdf" / ROBOT
+        robot = load_urdf(urdf.with_suffix(".urdf"), urdf.with_suffix(".srdf"))
+    q = np.random.default_rng(0).uniform(robot.lower, robot.upper, (64, robot.dof))
+    return CollisionChecker(robot, CollisionWorld(), device, motion or MotionCheck()), q
+
+
+def _compile_paths(device, algorithm, connectivity, uniform_cost, block_size, settings):
+    from .grid import BlockPlanner, GridMap
+
+    costs = np.ones((64, 64), np.uint8)
+    costs[0, 0] = 1 if uniform_cost else 2
+    grid = GridMap(costs, connectivity)
+    use_planner(BlockPlanner(grid, algorithm, block_size, device, settings), grid)
+
+
+def use_planner(planner: Any, grid: Any) -> None:
+    """Make small plans and changes of the map, as requests to a BlockPlanner will."""
+    free = np.argwhere(~grid.blocked)[:2].astype(float)  # as tiles of points are
+    if len(free):
+        planner.plan(free, free[0]).path(0)
+        planner.plan(free, free)
+        row, col = free[-1].astype(int)
+        for cost in (0, grid.costs[row, col]):
+            planner.update([row], [col], cost)
+            planner.plan(free, free[0])
+
+
+def _compile_steps(device, motion, settings):
+    planner, starts = _fleet(device, motion, settings)
+    planner.start(starts[:-1])
+    planner.add(starts[-1:])
+    goals = starts[::-1].copy()
+    planner.prepare(goals)
+    for _ in range(3):
+        planner.step(goals, budget_s=1e-3)
+    planner.observe(planner.positions, planner.headings, still=[0])
+    planner.step(goals)
+    planner.observe(planner.positions)
+    planner.update([0, 0], [0, 1], [0, 1])
+    planner.step(goals)
+    planner.remove([0])
+
+
+def _compile_whole_plans(device, motion, settings):
+    planner, starts = _fleet(device, motion, settings)
+    planner.solve(starts[:2], starts[1::-1], time_limit_s=0.1)
+
+
+def _fleet(device, motion, settings):
+    """(FleetPlanner on a small map, positions of nine agents)"""
+    from .fleet import Settings
+    from .grid import FleetPlanner, GridMap
+
+    settings = settings or Settings()
+    apart = settings.size + settings.safety_distance
+    side = 4 * apart + 2
+    planner = FleetPlanner(GridMap(np.ones((side, side), np.uint8), 4), motion, device, settings)
+    return planner, apart * (1 + np.stack(np.divmod(np.arange(9), 3), axis=1))
+
+
+def is_compiled(what: str) -> bool:
+    """Has a process on this machine said that the cache holds this part?"""
+    return _mark(what).exists()
+
+
+def _say_compiled(what: str) -> None:
+    with contextlib.suppress(OSError):  # the cache cannot be written to
+        _mark(what).touch()
+
+
+def _mark(what):
+    model = devices.model_of("cuda") if "cuda" in what else ""
+    key = hashlib.sha256((what + model + sources.digest_of_all()).encode()).hexdigest()[:16]
+    return code_folder() / f"compiled-{key}"
+
+
+def compile_parts(
+    parts: Sequence[Part],
+    told: Callable[[Progress], object] = lambda progress: None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> dict[str, str]:
+    """Compile parts in as many processes as there are cores -> {what could not be compiled: why}.
+
+    told: called now and then; stopped: asked now and then whether to leave off, which ends the processes at once
+    """
+    cores = len(os.sched_getaffinity(0))
+    began, failed, weight = time.monotonic(), {}, sum(part.seconds for part in parts)
+    with contextlib.suppress(_Stopped), processes(min(cores, max(len(parts), 1))) as pool:
+        left: dict[Future, Part] = {pool.submit(_run, part): part for part in parts}
+        while left:
+            waiting = list(left.values())
+            ended = tuple(part.what for part in parts if part not in waiting)
+            doing, spent = tuple(part.what for part in waiting[:cores]), time.monotonic() - began
+            told(Progress(ended, doing, len(parts), _seconds_left(weight, waiting, spent, cores)))
+            for future in wait(left, LOOK_S, FIRST_COMPLETED).done:
+                part = left.pop(future)
+                if error := future.exception():
+                    failed[part.what] = f"{type(error).__name__}: {shortened(error)}"
+            if stopped():
+                raise _Stopped
+    return failed
+
+
+def _seconds_left(weight, waiting, spent, cores):
+    left = sum(part.seconds for part in waiting)
+    if left == weight:
+        return max(left / cores - spent, 1.0)
+    return max(left / cores * max(spent * cores / (weight - left), 1.0), 1.0)
+
+
+class _Stopped(BaseException):
+    """Ends the processes."""
+
+
+def _run(part):
+    devices.SOON_S = threading.TIMEOUT_MAX  # whoever waits is told by the process that asked for the part
+    part.run()

@@ -1,0 +1,80 @@
+"""`gpu-planners compile`: afterwards first requests compile nothing, and a second call has nothing to do."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+from checkout import ROOT
+
+from gpu_planners import cli, compiling
+from gpu_planners.compiling import Part, compile_parts, parts_of
+
+FIRST_REQUESTS = """
+import sys
+import numpy as np
+from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf, rrt_connect
+from gpu_planners.arm.trajectory import time_parameterize
+
+robot = load_urdf(sys.argv[1])
+world = CollisionWorld()
+world.add_box("box", [0.2, 0.2, 0.2], np.diag([1.0, 1.0, 1.0, 1.0]) + np.eye(4, k=3) * 3)
+checker = CollisionChecker(robot, world, device="cpu")
+q = np.random.default_rng(0).uniform(robot.lower, robot.upper, (200, robot.dof))
+q = q[checker.configurations_valid(q)]
+result = rrt_connect.solve(q[0], q[1], checker, rrt_connect.Settings(optimise_s=0.01))
+time_parameterize(result.path, robot.velocity, robot.acceleration)
+"""
+
+
+@pytest.fixture
+def cold(tmp_path):
+    """The environment of processes with an empty cache."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    return environment
+
+
+@pytest.mark.slow
+def test_what_was_compiled_is_not_compiled_by_first_requests(cold, tmp_path):
+    def kept():
+        return sorted(tmp_path.rglob("*.code"))
+
+    asked = [sys.executable, "-m", "gpu_planners.cli", "compile", "--for", "arm", "--device", "cpu"]
+    told = [subprocess.run(asked, env=cold, capture_output=True, text=True, timeout=580) for _ in range(2)]
+    assert [each.returncode for each in told] == [0, 0], told
+    assert "arm for cpu: 8 compiled in" in told[0].stderr and "nothing is left to compile" in told[1].stderr
+    before = kept()
+    first = [sys.executable, "-c", FIRST_REQUESTS, str(ROOT / "urdf" / "gantry.urdf")]
+    ended = subprocess.run(first, env=cold, capture_output=True, text=True, timeout=580)
+    assert (ended.returncode, ended.stderr) == (0, "") and before == kept() != []
+
+
+def test_all_products_have_parts_that_are_told_apart():
+    for device in ("cpu", "cuda:0"):
+        parts = parts_of(compiling.PRODUCTS, device)
+        assert len({part.what for part in parts}) == len(parts) >= 10
+        assert all(part.seconds > 0 for part in parts)
+
+
+def test_an_unknown_product_is_named(capsys):
+    assert cli.main(["compile", "--for", "arm,leg"]) == 2
+    assert "unknown leg; allowed: arm, grid, fleet" in capsys.readouterr().err
+
+
+def fail():
+    raise ValueError("no wood")
+
+
+def test_what_fails_is_named_and_progress_is_told():
+    seen = []
+    parts = [Part("a", int, (), 1), Part("b", fail, (), 1), Part("c", int, (), 2)]
+    assert compile_parts(parts, seen.append) == {"b": "ValueError: no wood"}
+    assert [progress.total for progress in seen] == [3] * len(seen)
+    assert seen[0].ended == () and seen[0].doing[0] == "a" and all(progress.left_s >= 1 for progress in seen)
+
+
+def test_it_stops_when_it_is_asked_to():
+    stop = threading.Event()
+    assert compile_parts([Part("a", threading.Event().wait, (), 1)], lambda _: stop.set(), stop.is_set) == {}
