@@ -18,7 +18,7 @@ driver_folders := $(foreach folder,$(subst :, ,$(LD_LIBRARY_PATH)),\
   $(if $(findstring nvidia,$(folder))$(findstring cuda,$(folder)),$(folder)))
 export LD_LIBRARY_PATH := $(subst $(empty) $(empty),:,$(strip $(driver_folders)))
 
-.PHONY: help setup demo test test-all lint bench soundness clean
+.PHONY: help setup demo test test-all lint bench soundness wheel clean
 
 help:
 	@echo "make demo    plan through the real nodes: motions of a robot, paths of 10,000 agents, a fleet; draw them"
@@ -28,6 +28,7 @@ help:
 	@echo "make bench   measure, with peers, into out/bench"
 	@echo "make soundness   look for wrong answers (make soundness ARGS=\"--seconds 3600 --seed 1\")"
 	@echo "make setup   only set up .venv          (make setup PYTHON=python3.12)"
+	@echo "make wheel   make a wheel with compiled code in it, in dist/"
 	@echo "make clean   remove .venv and everything built"
 
 setup:
@@ -53,5 +54,8 @@ bench: setup
 soundness: setup
 	@$(IN_VENV) -m soundness $(ARGS)
 
+wheel: setup
+	@$(IN_VENV) tools/make_wheel.py
+
 clean:
-	rm -rf .venv build install log out .pytest_cache .hypothesis .ruff_cache *.egg-info
+	rm -rf .venv build dist install log out .pytest_cache .hypothesis .ruff_cache *.egg-info

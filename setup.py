@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from setuptools import find_packages, setup
+from setuptools import Distribution, find_packages, setup
 
 NAME = "gpu_planners"
 VERSION = re.search(r'^__version__ = "(.+)"', Path(NAME, "__init__.py").read_text(), re.MULTILINE).group(1)
@@ -81,15 +81,27 @@ def shared_files(*folders):
     return list(destinations.items())
 
 
+class WithCode(Distribution):
+    """A wheel with ready-made code (tools/make_wheel.py) is for one Python and one kind of machine."""
+
+    def has_ext_modules(self):
+        return Path(NAME, "ready_made").is_dir()
+
+
 setup(
     name=NAME,
+    distclass=WithCode,
     version=VERSION,
     description="Collision-free arm motions and many-agent grid paths, on an NVIDIA GPU or the CPU, for ROS 2",
     license="Apache-2.0",
     maintainer="gpu_planners maintainers",
     maintainer_email="maintainer@example.com",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
-    package_data={NAME: ["py.typed"], "": ["*.pyi"], f"{NAME}.fleet": ["page.html", "page.js"]},
+    package_data={
+        NAME: ["py.typed", "ready_made/compiled-*", "ready_made/*/*.code"],
+        "": ["*.pyi"],
+        f"{NAME}.fleet": ["page.html", "page.js"],
+    },
     python_requires=">=3.10,<3.14",
     install_requires=LIBRARIES,
     extras_require=EXTRAS,

@@ -194,12 +194,13 @@ def _targets(codegen):
     name, *more = codegen.magic_tuple()
     if not isinstance(name, str):  # CUDA's version and the device's capability
         version = importlib.metadata.version("numba-cuda")
-        return f"cuda {version} {name} {more}", f"cuda {version}"
-    return f"{name} {more}", f"{name} {PROCESSOR}" if _fits(PROCESSOR) else ""
+        return f"cuda {version} {name} {more}", f"cuda {version} {name[0]}"
+    return f"{name} {more}", f"{name} {PROCESSOR}" if fits_here() else ""
 
 
 @functools.cache
-def _fits(_):
+def fits_here() -> bool:
+    """Does this processor run the code for the CPU that a wheel may bring?"""
     features = binding.get_host_cpu_features()
     return all(features.get(each) for each in FEATURES)
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from . import device as devices
 from . import sources
-from .code_cache import code_folder
+from .code_cache import CAPABILITIES, MAKING, READY_MADE, code_folder, fits_here
 from .distributed.processes import processes
 from .errors import shortened
 
@@ -222,19 +222,31 @@ def _fleet(device, motion, settings):
 
 
 def is_compiled(what: str) -> bool:
-    """Has a process on this machine said that the cache holds this part?"""
-    return _mark(what).exists()
+    """Does the cache hold this part, as a process on this machine has said, or a wheel that fits it?"""
+    ready = READY_MADE / _mark(what, "").name
+    return _mark(what, _model(what)).exists() or ready.exists() and _fits(what)
 
 
 def _say_compiled(what: str) -> None:
     with contextlib.suppress(OSError):  # the cache cannot be written to
-        _mark(what).touch()
+        _mark(what, "" if MAKING in os.environ else _model(what)).touch()
 
 
-def _mark(what):
-    model = devices.model_of("cuda") if "cuda" in what else ""
+def _mark(what, model):
     key = hashlib.sha256((what + model + sources.digest_of_all()).encode()).hexdigest()[:16]
     return code_folder() / f"compiled-{key}"
+
+
+def _model(what):
+    return devices.model_of("cuda") if "cuda" in what else "cpu"
+
+
+def _fits(what):
+    if "cuda" not in what:
+        return fits_here()
+    from numba import cuda
+
+    return tuple(cuda.gpus[0].compute_capability) in CAPABILITIES
 
 
 def compile_parts(
