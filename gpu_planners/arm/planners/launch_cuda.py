@@ -72,9 +72,11 @@ class TeamLaunch:
         with self._lock, cuda.gpus[self._index]:
             yield
 
-    def run(self, *arguments, wait: bool = True) -> None:
-        """Launch the kernel with as many blocks as run at once, which may wait for each other; wait for its end."""
-        self.start(team_blocks(self._kernel, THREADS, self.most_blocks), *arguments)
+    def run(self, *arguments, wait: bool = True, kernel=None) -> None:
+        """Launch the kernel, or another one for the same checkers, with as many blocks as run at once, which may wait
+        for each other; wait for its end."""
+        kernel = kernel or self._kernel
+        self._start(kernel, team_blocks(kernel, THREADS, self.most_blocks), arguments)
         if wait:
             self.stream.synchronize()
 
@@ -84,4 +86,7 @@ class TeamLaunch:
 
     def start(self, blocks: int, *arguments) -> None:
         """Launch the kernel with so many blocks."""
-        self._kernel[blocks, THREADS, self.stream](*arguments, self._spill.rows(blocks))
+        self._start(self._kernel, blocks, arguments)
+
+    def _start(self, kernel, blocks, arguments):
+        kernel[blocks, THREADS, self.stream](*arguments, self._spill.rows(blocks))

@@ -125,7 +125,8 @@ def open_query(
 
     Goals in collision or outside the limits are left out as long as one is usable.
     """
-    checker.warm_up()
+    if check:
+        checker.warm_up()
     began = clock_ns() if began is None else began
     robot, version, tolerance = checker.robot, checker.version, settings.limit_tolerance
     dof, turning = robot.dof, robot.continuous

@@ -7,11 +7,23 @@ import numpy as np
 from ....device import lean_njit
 from ....parallel.layout import Int32, ints, layout
 from ....parallel.sampling import joined_halves
-from ....parallel.team import add, deadline_in, lane_count, meet, sum_lanes
+from ....parallel.team import add, clock_ns, deadline_in, lane_count, meet, sum_lanes
 from ...spaces.interface import Space
 from ..node_store import Desk
 from ..shorten import POINTS, Task, open_cuts, shorten
-from .request import ANSWER, FULL, HEAD, INTS, SOLVED, Answer, bounds_sizes, open_bounds, open_request, write_answer
+from .request import (
+    ANSWER,
+    FULL,
+    HEAD,
+    INTS,
+    LEFT_MS,
+    SOLVED,
+    Answer,
+    bounds_sizes,
+    open_bounds,
+    open_request,
+    write_answer,
+)
 from .search import path, search
 from .state import CORNERS, Buffers, open_search, slots_sizes, tree_sizes
 
@@ -55,18 +67,47 @@ def solve_one(row, ints, paths, floats, desk, worker):
 
     floats and worker.memory: the state (`state_sizes`); desk.space: the scene; mode and step are the request's
     """
-    request, memory = open_request(row, ints), worker.memory
-    n_floats, n_ints = tree_sizes(request.dof, request.capacity)
-    buffers = Buffers(floats[:n_floats], memory[:n_ints], floats[n_floats:], memory[n_ints:])
+    search_one(row, ints, paths, floats, desk, worker)
+    shorten_one(row, ints, paths, floats, desk, worker)
+
+
+@lean_njit
+def search_one(row, ints, paths, floats, desk, worker):
+    """The first half of `solve_one`: the path is raw. On CUDA each half is a kernel."""
+    request = open_request(row, ints)
     deadline = deadline_in(request.left_ms)
-    status, s, cuts, length = find(row, request, buffers, desk, deadline, worker)
+    status, s, cuts, length = find(row, request, buffers_of(request, floats, worker), desk, deadline, worker)
+    if worker.number == 0:
+        for k in range(worker.lane, length * request.dof, lane_count()):
+            paths[k] = cuts.paths[k]
+        if worker.lane == 0:
+            ints[LEFT_MS] = max((deadline - clock_ns()) // 1_000_000, 0)  # for the other half
+            drawn = min(int(s.board.drawn[0]), request.until)
+            write_answer(ints, Answer(status, int(s.board.goal[0]), drawn, length, 0))
+
+
+@lean_njit
+def shorten_one(row, ints, paths, floats, desk, worker):
+    """The second half of `solve_one`: shorten the path that `search_one` found and left in the state, if there is one.
+
+    No worker changes the answer before all have read it, since they meet while they shorten."""
+    request, length = open_request(row, ints), int(ints[ANSWER + 3])
+    deadline = deadline_in(request.left_ms)
+    buffers, own = buffers_of(request, floats, worker), desk_in(request, desk)
+    s, cuts = open_search(request, buffers, own, deadline, worker)
     at, length = shorten(task_of(request, s.bounds.weights, length, deadline), cuts, s.desk, worker)
     if worker.number == 0:
         for k in range(worker.lane, length * request.dof, lane_count()):
             paths[k] = cuts.paths[at + k]
         if worker.lane == 0:
-            drawn = min(int(s.board.drawn[0]), request.until)
-            write_answer(ints, Answer(status, int(s.board.goal[0]), drawn, length, 0))
+            ints[ANSWER + 3] = length
+
+
+@lean_njit
+def buffers_of(request, floats, worker):
+    """The Buffers of a single search: `floats` and the worker's memory, the trees before the rest."""
+    n_floats, n_ints = tree_sizes(request.dof, request.capacity)
+    return Buffers(floats[:n_floats], worker.memory[:n_ints], floats[n_floats:], worker.memory[n_ints:])
 
 
 @lean_njit

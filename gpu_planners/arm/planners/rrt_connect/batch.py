@@ -119,7 +119,7 @@ def solve_part(batch: Batch, device: str) -> list[PlanningResult]:
     checkers, settings = [on_device[id(each)] for each in batch.checkers], batch.settings
     seeds = [folded_seed(each) for each in batch.seeds]
     for checker in {type(checker): checker for checker in checkers}.values():  # one of each kind, which have one engine
-        engine = engine_for(checker, many=True)
+        engine = engine_for(checker, many=True, raw=not settings.shortcut_rounds)
     results: list[Any] = open_queries(batch.starts, batch.goals, checkers, settings)
     asked = [i for i, query in enumerate(results) if isinstance(query, Query)]
     if asked:

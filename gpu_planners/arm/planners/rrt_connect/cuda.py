@@ -32,13 +32,18 @@ KEPT = 1 << 29  # numbers of trees that wait for the next pass, at once
 
 @functools.cache
 def _kernels(*scratch_sizes):
-    """-> kernels (solve one, solve many, shorten many) for a checker's scratch_sizes."""
+    """-> kernels (search one, shorten one, search many, shorten many) for a checker's scratch_sizes."""
     desk_of = desk_of_lane(scratch_sizes)
 
     @cuda_jit(max_registers=REGISTERS)
-    def solve_one(row, ints, paths, scene_floats, scene_ints, floats, memory, spill):
+    def search_one(row, ints, paths, scene_floats, scene_ints, floats, memory, spill):
         desk = desk_of(ints[0], np.int32(0), np.float32(0), scene_floats, scene_ints, spill)
-        answer.solve_one(row, ints, paths, floats, desk, grid_worker(memory))
+        answer.search_one(row, ints, paths, floats, desk, grid_worker(memory))
+
+    @cuda_jit(max_registers=REGISTERS)
+    def shorten_one(row, ints, paths, scene_floats, scene_ints, floats, memory, spill):
+        desk = desk_of(ints[0], np.int32(0), np.float32(0), scene_floats, scene_ints, spill)
+        answer.shorten_one(row, ints, paths, floats, desk, grid_worker(memory))
 
     @cuda.jit(device=True)
     def member(queue, team, memory):
@@ -66,14 +71,14 @@ def _kernels(*scratch_sizes):
         own = floats[team * queue.work_floats : (team + 1) * queue.work_floats]
         answer.shorten_many(requests, own, desk, member(queue, team, memory))
 
-    return solve_one, solve_many, shorten_many
+    return search_one, shorten_one, solve_many, shorten_many
 
 
 class CudaEngine:
     """Solves on one device, one call at a time, for robots of one size."""
 
     def __init__(self, device, dof, scratch_sizes):
-        one, many, shortening = _kernels(*scratch_sizes)
+        one, self._shorten_one, many, shortening = _kernels(*scratch_sizes)
         self._one = TeamLaunch(device, one, scratch_sizes, BLOCKS_FOR_ONE)
         self._many = TeamLaunch(device, many, scratch_sizes, BLOCKS_FOR_MANY)
         self._shortening = TeamLaunch(device, shortening, scratch_sizes, BLOCKS_FOR_MANY)
@@ -96,7 +101,11 @@ class CudaEngine:
             request.write_requests(row[None, :n_row], ints[None, :INTS], problem, settings, **same)
             floats = launch.device_array("floats", n_floats, np.float32)
             memory = launch.zeroed("memory", n_ints, np.int32)
-            launch.run(row, ints, paths, *query.checker.device_scene(), floats, memory)
+            arguments = row, ints, paths, *query.checker.device_scene(), floats, memory
+            launch.run(*arguments, wait=False)
+            if settings.shortcut_rounds:
+                launch.run(*arguments, wait=False, kernel=self._shorten_one)
+            launch.stream.synchronize()
             return request.read_answer(ints, paths, query)
 
     def solve_each(self, query: Query, settings, seeds: Iterable[int]) -> Iterator[PlanningResult]:

@@ -95,7 +95,7 @@ def solve(
     """
     check_call(checker, settings, Settings)
     seed = folded_seed(seed)
-    engine = engine_for(checker)
+    engine = engine_for(checker, raw=not settings.shortcut_rounds)
     query = open_query(start, goals, checker, settings, check=False)
     if not isinstance(query, Query):
         return query
@@ -127,24 +127,24 @@ def _improved(first, query, settings, seed, engine):
     return replace(best, samples=samples, time_s=query.elapsed(), history=np.array(history))
 
 
-def engine_for(checker, many: bool = False) -> Any:
+def engine_for(checker, many: bool = False, raw: bool = False) -> Any:
     """What solves queries on a checker's device: the module `cpu`, or a CudaEngine. It is warm for the checker and, if
-    `many`, for batches: compiled, or loaded from the cache, before the clock of a query starts."""
+    `many`, for batches, unless `raw` also for shortening: compiled, or loaded, before the clock of a query starts."""
     engine: Any = cpu
     if checker.device == "cpu":
-        many = False  # batches run the code of single queries
+        many = raw = False  # the same code solves all of these
     else:
         from .cuda import engine_on
 
         engine = engine_on(checker.device, checker.robot.dof, checker.scratch_sizes)
 
     def run():
-        query, few = dry_query(checker), Settings(max_samples=1)
+        query, few = dry_query(checker), Settings(max_samples=1, shortcut_rounds=0 if raw else 1)
         if many:
             engine.solve_many([query], few, [0], BatchShape(1, 1))
         else:
             engine.solve(query, few, 0)
 
-    warm_once(f"rrt_connect.solve{'_batch' if many else ''}", checker, run)
-    checker.warm_up()
+    what = f"rrt_connect.solve{'_batch' if many else ''}{', raw paths' if raw else ''}"
+    warm_once(what, checker, run)
     return engine

@@ -67,6 +67,7 @@ request_sizes, open_request = layout(Request)
 bounds_sizes, open_bounds = layout(Bounds, "dof")
 HEAD, ANSWER = request_sizes.py_func()  # where Bounds and Answer begin
 INTS = ANSWER + len(Answer._fields)
+LEFT_MS = Request._fields.index("left_ms")
 
 
 class Problems(NamedTuple):
