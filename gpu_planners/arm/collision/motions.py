@@ -75,7 +75,7 @@ def prove(qa, qb, hint, space, lane):
         return False, looks
     sampled = space.mode != CONTINUOUS
     keeps = hint == REFUSED and lane_count() == 1 and not sampled
-    if keeps and meets_again(qa, qb, scene, scratch):
+    if keeps and meets_again(qa, qb, scene, scratch, lane):
         return False, 1
     greatest = set_speeds(qa, qb, scene, scratch.speeds, lane)
     shortest = space.step / max(greatest, np.float32(1e-12))
@@ -119,7 +119,7 @@ def prove(qa, qb, hint, space, lane):
 
 
 @lean_njit
-def meets_again(qa, qb, scene, scratch):
+def meets_again(qa, qb, scene, scratch, lane):
     """Does the robot collide where the motion comes nearest to a collision that is kept? For one lane alone."""
     least, nearest, n = FAR, -ONE, dof(scene)
     for m in range(min(item(scratch.codes, RECENT_COUNT), RECENT)):
@@ -138,7 +138,7 @@ def meets_again(qa, qb, scene, scratch):
     if nearest < ZERO:
         return False
     interpolate(qa, qb, nearest, scratch.q)
-    back, _ = certify(Question(True, nearest, ZERO, ZERO, False, True), scratch.q, scene, scratch, 0)
+    back, _ = certify(Question(True, nearest, ZERO, ZERO, False, True), scratch.q, scene, scratch, lane)
     if back < ZERO:
         keep_recent(scratch.q, True, scene, scratch)
     return back < ZERO
