@@ -26,6 +26,7 @@ import pickle
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numba
@@ -121,8 +122,8 @@ class _Cache:
         try:
             if _is_cuda(code):
                 if MAKING in os.environ:
-                    for capability in CAPABILITIES:
-                        code._codelibrary.get_cubin(capability)
+                    with ThreadPoolExecutor(len(CAPABILITIES)) as threads:
+                        list(threads.map(code._codelibrary.get_cubin, CAPABILITIES))
                 _write(own, code._reduce_states())
             elif not code.library.has_dynamic_globals and not any(not each.can_cache for each in code.lifted):
                 _write(own, code._reduce())
