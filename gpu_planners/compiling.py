@@ -19,9 +19,17 @@ import numpy as np
 
 from . import device as devices
 from . import sources
+from .arm import PLANNERS, CollisionChecker, CollisionWorld, MotionCheck, RobotModel, load_urdf
+from .arm.planners.rrt_connect.planner import engine_for
+from .arm.robot import inverse_kinematics
+from .arm.trajectory import time_parameterize
 from .code_cache import CAPABILITIES, MAKING, READY_MADE, code_folder, fits_here
 from .distributed.processes import processes
 from .errors import shortened
+from .fleet import FleetPlanner
+from .fleet import Settings as FleetSettings
+from .grid import BlockPlanner, GridMap
+from .share import share_folder
 
 PRODUCTS = ("arm", "grid", "fleet")
 ROBOT = "desk_arm"  # that code is compiled with where nobody gives a robot; it serves all
@@ -78,7 +86,7 @@ def _all_of_the_arm(device):
     return [checks, first, *others, batches, *planners]
 
 
-def arm_parts(device: str, robot: Any = None, motion: Any = None) -> list[Part]:
+def arm_parts(device: str, robot: RobotModel | None = None, motion: MotionCheck | None = None) -> list[Part]:
     """What all planners need. robot: a RobotModel, or None; motion: a MotionCheck, or None for the default one"""
     given = device, robot, motion
     return [
@@ -88,7 +96,7 @@ def arm_parts(device: str, robot: Any = None, motion: Any = None) -> list[Part]:
     ]
 
 
-def planner_part(planner: str, device: str, robot: Any = None, motion: Any = None) -> Part:
+def planner_part(planner: str, device: str, robot: RobotModel | None = None, motion: MotionCheck | None = None) -> Part:
     """planner: a name in PLANNERS"""
     return Part(f"planner {planner} on {_kind(device)}", _compile_planner, (planner, device, robot, motion), 18)
 
@@ -123,9 +131,6 @@ def _compile_checks(device, robot, motion):
 
 
 def _compile_planner(name, device, robot, motion):
-    from .arm import PLANNERS
-    from .arm.planners.rrt_connect.planner import engine_for
-
     checker, q = _checker(device, robot, motion)
     settings = PLANNERS[name].Settings(max_samples=256, time_limit_s=1.0)
     if name == "rrt_connect":
@@ -136,20 +141,14 @@ def _compile_planner(name, device, robot, motion):
 
 
 def _compile_batches(device, robot, motion):
-    from .arm.planners.rrt_connect.planner import engine_for
-
     engine_for(_checker(device, robot, motion)[0], many=True)
 
 
 def _compile_inverse_kinematics():
-    from .arm.robot import inverse_kinematics
-
     inverse_kinematics.warm_up()
 
 
 def _compile_timing(device, robot, motion):
-    from .arm.trajectory import time_parameterize
-
     checker, q = _checker(device, robot, motion)
     limits = checker.robot.velocity, checker.robot.acceleration
     time_parameterize(q[:3], *limits, deviation=0.01, checker=checker)
@@ -157,9 +156,6 @@ def _compile_timing(device, robot, motion):
 
 def _checker(device, robot, motion):
     """(CollisionChecker in an empty world, configurations)"""
-    from .arm import CollisionChecker, CollisionWorld, MotionCheck, load_urdf
-    from .share import share_folder
-
     if robot is None:
         urdf = share_folder() / "urdf" / ROBOT
         robot = load_urdf(urdf.with_suffix(".urdf"), urdf.with_suffix(".srdf"))
@@ -168,15 +164,13 @@ def _checker(device, robot, motion):
 
 
 def _compile_paths(device, algorithm, connectivity, uniform_cost, block_size, settings):
-    from .grid import BlockPlanner, GridMap
-
     costs = np.ones((64, 64), np.uint8)
     costs[0, 0] = 1 if uniform_cost else 2
     grid = GridMap(costs, connectivity)
     use_planner(BlockPlanner(grid, algorithm, block_size, device, settings), grid)
 
 
-def use_planner(planner: Any, grid: Any) -> None:
+def use_planner(planner: BlockPlanner, grid: GridMap) -> None:
     """Make small plans and changes of the map, as requests to a BlockPlanner will."""
     free = np.argwhere(~grid.blocked)[:2].astype(float)  # as tiles of points are
     if len(free):
@@ -211,10 +205,7 @@ def _compile_whole_plans(device, motion, settings):
 
 def _fleet(device, motion, settings):
     """(FleetPlanner on a small map, positions of nine agents)"""
-    from .fleet import Settings
-    from .grid import FleetPlanner, GridMap
-
-    settings = settings or Settings()
+    settings = settings or FleetSettings()
     apart = settings.size + settings.safety_distance
     side = 4 * apart + 2
     planner = FleetPlanner(GridMap(np.ones((side, side), np.uint8), 4), motion, device, settings)
