@@ -4,6 +4,7 @@
 The wheel is for the version of Python that runs this, and its code for the installed versions of Numba and numba-cuda:
 for processors with AVX2 (x86-64-v3) and, where there is a GPU, for CUDA devices of the compute capabilities that
 code_cache.py lists, whichever the GPU here is. With other versions and devices the package compiles as ever.
+Arguments go to `gpu-planners compile`: --for arm makes a wheel with the arm's code alone.
 """
 
 import os
@@ -36,8 +37,11 @@ def main():
         "NUMBA_CPU_FEATURES": "",
         "PYTHONPATH": os.pathsep.join([str(COPY), os.environ.get("PYTHONPATH", "")]),
     }
-    for device in ["cpu"] if cuda_problem() else ["cpu", "cuda"]:
-        run("-m", "gpu_planners.cli", "compile", "--device", device, cwd=COPY, env=environment)
+    command = [sys.executable, "-m", "gpu_planners.cli", "compile", *sys.argv[1:], "--device"]
+    devices = ["cpu"] if cuda_problem() else ["cuda", "cpu"]
+    compiling = [subprocess.Popen([*command, device], cwd=COPY, env=environment) for device in devices]
+    if any([each.wait() for each in compiling]):
+        sys.exit("make_wheel: see above")
     for build in ("build", "gpu_planners.egg-info"):
         shutil.rmtree(COPY / build, ignore_errors=True)
     options = "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "-q"
