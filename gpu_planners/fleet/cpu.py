@@ -114,7 +114,7 @@ def rank_options(a, agents, options, values, lanes, rules, step_cost, ranked):
                 arrived = options.tick[step]
                 cost -= (rules.horizon - arrived) * lanes.unit
         step_cost[row, 0], step_cost[row, 1], step_cost[row, 2] = cost, step_cost[up, 1] + ticks * cost, arrived
-    count = 0
+    count = np.int64(0)
     for option in range(options.first_option[table], options.first_option[table + 1]):
         row = options.leaf[option] - first
         if step_cost[row, 0] == NO_OPTION:

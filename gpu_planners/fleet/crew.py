@@ -105,12 +105,12 @@ def hold(a, option, who, crew):
 def take(a, option, cost, crew):
     """Give agent a an option whose tiles nobody holds."""
     crew.plans.option[a], crew.plans.cost[a] = option, cost
-    hold(a, option, a, crew)
+    hold(np.int64(a), option, np.int64(a), crew)
 
 
 @lean_njit
 def drop(a, crew):
-    hold(a, crew.plans.option[a], NOBODY, crew)
+    hold(np.int64(a), crew.plans.option[a], np.int64(NOBODY), crew)
 
 
 @lean_njit

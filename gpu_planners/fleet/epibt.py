@@ -172,10 +172,10 @@ def inherit(broken, agents, options, rules, ranked, plans, stacks):
     """
     for a in prange(len(agents.tile)):
         if agents.there[a]:
-            _hold_origin(a, agents, plans)
+            _hold_origin(np.int64(a), agents, plans)
     for a in prange(len(agents.tile)):  # after the origins: who was observed on a tile that another one leaves wins
         if agents.there[a]:
-            _inherit(a, broken, Crew(agents, options, rules, ranked, plans, stacks))
+            _inherit(np.int64(a), broken, Crew(agents, options, rules, ranked, plans, stacks))
 
 
 @lean_njit
@@ -212,7 +212,7 @@ def settle(broken, crew):
         a = standing[at]
         other = _intruder(a, broken, crew)
         if other == NOBODY:
-            hold(a, plans.option[a], a, crew)
+            hold(np.int64(a), plans.option[a], np.int64(a), crew)
             at += 1
         else:
             drop(other, crew)

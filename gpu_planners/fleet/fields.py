@@ -184,7 +184,7 @@ def _offer(state, new, cost, queue):
     if new >= old:
         return 0
     if old != UNREACHED:
-        _pull(state, old, queue)
+        _pull(state, np.int64(old), queue)
     cost[state] = new
     _push(state, new, queue)
     return 1 if old == UNREACHED else 0
@@ -195,14 +195,14 @@ def search_back(goal, cost, queue, lanes):
     """Dijkstra's search from a goal backwards over all states. cost: (states,) int32 is written"""
     headings = lanes.headings
     cost[:] = UNREACHED
-    waiting, now = headings, 0
+    waiting, now = headings, np.int64(0)
     for heading in range(headings):
         cost[goal * headings + heading] = 0
-        _push(goal * headings + heading, 0, queue)
+        _push(goal * headings + heading, now, queue)
     while waiting:
         bucket = now & (BUCKETS - 1)
         while queue.first[bucket] >= 0:
-            state = queue.first[bucket]
+            state = np.int64(queue.first[bucket])
             _pull(state, now, queue)
             waiting -= 1
             tile, heading = state // headings, state % headings

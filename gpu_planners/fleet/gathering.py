@@ -237,7 +237,7 @@ def _act(a, at, mover):
         while last != a and length <= len(at):
             if goal[last] < 0 or at[last] == goal[last]:
                 return
-            last = now[_next(last, at, mover)]
+            last = now[_next(np.int64(last), at, mover)]
             length += 1
             if last == NOBODY:
                 return
@@ -245,7 +245,7 @@ def _act(a, at, mover):
             return
         end_goal, end_field, last = goal[a], field[a], other
         while last != a:  # around the ring each takes the goal of the one behind it
-            after = now[_next(last, at, mover)]
+            after = now[_next(np.int64(last), at, mover)]
             goal[last], end_goal = end_goal, goal[last]
             field[last], end_field = end_field, field[last]
             last = after

@@ -74,7 +74,8 @@ class TreeSearch:
         task = Task(goal, field, instance.nearer, model.following, True, model.turning)
         self._mover = new_mover(task, instance.ground, np.random.default_rng(seed).integers(1, 2**62))
         self._count, self._tree = np.zeros(5, np.int64), new_tree(first)
-        begin(instance.start[agents], self._tree, task.goal, self._count)
+        self._tree.place[0] = instance.start[agents]
+        begin(self._tree, task.goal, self._count)
 
     def go_on(self, loops, memory_limit_bytes, deadline=NEVER):
         """-> SOLVED, EXHAUSTED, MORE after so many loops or without time for a larger tree, or FULL"""
@@ -211,16 +212,16 @@ def _add_node(slot, parent, tree, goal, count):
             last += 1
     if away < count[BEST_AWAY]:
         count[BEST], count[BEST_AWAY] = node, away
-    _add_low(node, -1, -1, -1, 0, tree, count)
+    nobody = np.int64(-1)
+    _add_low(node, nobody, nobody, nobody, np.int64(0), tree, count)
     return node
 
 
 @njit
-def begin(start, tree, goal, count):
-    """Put the configuration of the start into an empty tree. start, goal: (N,) int32"""
-    tree.place[0] = start
-    count[BEST_AWAY] = len(start) + 1
-    node = _add_node(_slot(start, tree), -1, tree, goal, count)
+def begin(tree, goal, count):
+    """Begin a tree with the configuration of the start, which is in tree.place[0]. goal: (N,) int32"""
+    count[BEST_AWAY] = len(goal) + 1
+    node = _add_node(_slot(tree.place[0], tree), np.int64(-1), tree, goal, count)
     tree.stack[0], count[DEPTH] = node, 1
 
 
@@ -261,14 +262,14 @@ def search(loops, tree, mover, count):
                 direction = (k + turn) % 5
                 there = at if direction == 4 else ground.near[at, direction]
                 if there != blocked:
-                    _add_low(node, low, a, there, depth + 1, tree, count)
+                    _add_low(np.int64(node), np.int64(low), np.int64(a), np.int64(there), depth + 1, tree, count)
         then = tree.place[count[NODES]]
         if not _successor(node, low, then, tree, mover):
             continue
         slot = _slot(then, tree)
         known = tree.table[slot]
         if known < 0:
-            known = _add_node(slot, node, tree, mover.task.goal, count)
+            known = _add_node(slot, np.int64(node), tree, mover.task.goal, count)
         tree.stack[count[DEPTH]] = known
         count[DEPTH] += 1
     return MORE

@@ -131,7 +131,7 @@ def _partner(agent, at, best, mover, step):
         return NOBODY
     near, blocked, now = mover.ground.near, len(mover.ground.ways) - 1, mover.now
     there = near[at, best]
-    other = now[there]
+    other = np.int64(now[there])
     many, _ = _rooms(there, at, mover)
     narrow, back = many < 2, (best + 2) % 4
     if narrow and other != NOBODY and other != agent and step.then[other] == UNDECIDED:
@@ -141,7 +141,7 @@ def _partner(agent, at, best, mover, step):
         behind = near[at, direction]
         if behind == blocked or behind == there:
             continue
-        other = now[behind]
+        other = np.int64(now[behind])
         if other == NOBODY or (not narrow and mover.task.goal[other] != at):
             continue
         if _must_swap(other, agent, at, best, mover) and _can_swap(there, back, mover):

@@ -56,7 +56,7 @@ def solve_for(fleet, starts, goals, time_limit_s, seed, headings, assign, speeds
         )
     if not (one_sink or assign) and len(places) != len(ends):
         raise GridMapError(f"goals has {len(ends)} rows; allowed: {len(places)}, one for each start")
-    _warm(plain, fleet)
+    _warm(plain, fleet, SINK if one_sink else ANY if assign else OWN)
     tiles = fleet.ground()
     began, deadline = time.perf_counter(), deadline_after(most_s)
     if one_sink:
@@ -160,11 +160,12 @@ def _other_plans(moving, model, deadline, seed, memory_limit_bytes):
 
 
 _warmed: set = set()
+OWN, ANY, SINK = range(3)  # goals of their own, any of some, or one for all
 
 
-def _warm(plain, fleet):
-    """Compile or load what a plan needs, before the clock runs."""
-    kind = fleet.motion.name, plain or fleet.settings
+def _warm(plain, fleet, whose):
+    """Compile or load what a plan needs, before the clock runs. whose: OWN, ANY or SINK"""
+    kind = fleet.motion.name, plain or fleet.settings, whose
     if kind in _warmed:
         return
     _warmed.add(kind)
@@ -175,8 +176,8 @@ def _warm(plain, fleet):
             instance = Instance(tiny.ground(), *np.full((2, 1, 2), side // 2, float))
             instance.goal += 1
             walk(tiny, instance, np.zeros(1, np.int32), np.ones((1, 2), np.int32), NEVER)
-        if plain:  # two agents with goals of their own, any goals, and one sink
+        if plain:
             tiny, starts = type(fleet)(GridMap(np.ones((2, 3), np.uint8)), "four", "cpu"), [[0, 0], [0, 2]]
-            for goals, assign in ((starts[::-1], False), (starts, True), (starts[0], False)):
-                tiny.solve(starts, goals, math.inf, assign=assign)
-            rehash(new_tree(np.arange(2, dtype=np.int32)), 0)
+            tiny.solve(starts, {OWN: starts[::-1], ANY: starts, SINK: starts[0]}[whose], math.inf, assign=whose == ANY)
+            if whose == OWN:
+                rehash(new_tree(np.arange(2, dtype=np.int32)), 0)

@@ -3,6 +3,8 @@
 A step (epibt.py) and LaCAM (moves.py) say what a place is, who may be pushed, and what one that finds nothing does.
 """
 
+import numpy as np
+
 from ..device import lean_njit
 
 DONE, FAILED, REFUSED = -1, -2, -3  # what `look` answers in place of an agent
@@ -20,8 +22,8 @@ def make_pibt(enter, look, give_up, finish):
 
     @lean_njit
     def push(agent, crew, aim):
-        level = 0
-        enter(level, agent, crew, aim)
+        level = np.int64(0)  # of one type from the beginning: Numba compiles for constants apart
+        enter(level, np.int64(agent), crew, aim)
         while True:
             found = look(level, crew, aim)
             if found >= 0:

@@ -138,7 +138,8 @@ def _join(agent, size, most, traffic, group):
 def _gather(seed, most, traffic, ground, group, random):
     """Fill a group: from a random step on, let a member go straight to its goal, and add all that are in its way; and
     so on. -> the group's size"""
-    size, blocked, last = _join(seed, 0, most, traffic, group), len(ground.ways) - 1, traffic.tile.shape[1] - 1
+    size = _join(seed, np.int64(0), most, traffic, group)
+    blocked, last = len(ground.ways) - 1, traffic.tile.shape[1] - 1
     for _ in range(4 * most):
         if size == most or size == 0:
             break
@@ -151,12 +152,12 @@ def _gather(seed, most, traffic, ground, group, random):
                 direction = (k + turn) & 3
                 there = ground.near[tile, direction]
                 if (bits >> direction) & 1 and there != blocked:
-                    size = _join(traffic.who[there, step + 1], size, most, traffic, group)
+                    size = _join(np.int64(traffic.who[there, step + 1]), size, most, traffic, group)
                     tile = there
                     break
             step += 1
         if tile == traffic.goal[agent]:
-            size = _join(traffic.who[tile, min(step, last)], size, most, traffic, group)
+            size = _join(np.int64(traffic.who[tile, min(step, last)]), size, most, traffic, group)
     return size
 
 
@@ -186,7 +187,7 @@ def better_together(seed, most, traffic, ground, states, group, random, deadline
     while done < size and fine:
         a = group.who[done]
         rest -= traffic.least[a]
-        state = find_way(a, before - after - rest, False, traffic, ground, states)
+        state = find_way(np.int64(a), before - after - rest, False, traffic, ground, states)
         fine = state >= 0 and clock_ns() <= deadline
         if fine:
             _take(a, state, traffic, states)
@@ -213,7 +214,7 @@ def ways_alone(agents, most, traffic, ground, states, deadline):
         if not traffic.turning or clock_ns() > deadline:
             traffic.least[a] = traffic.alone[a]
             continue
-        state = find_way(a, most, True, traffic, ground, states)
+        state = find_way(np.int64(a), most, True, traffic, ground, states)
         traffic.least[a] = states.when[state] if state >= 0 else traffic.alone[a]
 
 
@@ -225,7 +226,7 @@ def each_alone(some, traffic, ground, states, deadline):
         if traffic.goal[a] >= 0 and traffic.cost[a] > traffic.least[a] and clock_ns() <= deadline:
             before = traffic.cost[a]
             put(NOBODY, a, traffic)
-            state = find_way(a, before - 1, False, traffic, ground, states)
+            state = find_way(np.int64(a), before - 1, False, traffic, ground, states)
             if state >= 0:
                 _take(a, state, traffic, states)
             put(a, a, traffic)
@@ -238,7 +239,7 @@ def groups(rounds, most, traffic, ground, states, group, random, deadline):
     """Plan groups again, of an agent that loses much and those in its way, until the deadline. -> steps gained"""
     gained, agents = 0, len(traffic.cost)
     for _ in range(rounds):
-        seed, loss = -1, 0
+        seed, loss = np.int64(-1), 0
         for _ in range(8):
             a = chance(random) % agents
             more = traffic.cost[a] - traffic.least[a]

@@ -111,7 +111,7 @@ def carry_out(visits, heading, march, most):
 
     -> (steps + 1, N) int32 tiles and headings, and whether all visits were made
     """
-    first, agents, waiting, step = visits.first, len(heading), 0, 0
+    first, agents, waiting, step = visits.first, len(heading), 0, np.int64(0)
     tiles, headings = np.empty((most + 1, agents), np.int32), np.empty((most + 1, agents), np.int32)
     for a in range(agents):
         headings[0, a] = heading[a]

@@ -74,7 +74,10 @@ def _turns(tile, heading, way):
 
 @lean_njit
 def _offer(tile, when, until, heading, far, up, way):
-    """Add a state, unless its lower bound is beyond the search's or it is known. -> False: there is no room"""
+    """Add a state, unless its lower bound is beyond the search's or it is known. -> False: there is no room
+
+    All numbers are int64: with others, too, Numba would compile it several times.
+    """
     states, least = way.states, when + far + _turns(tile, heading, way)
     if least > way.bound:
         return True
@@ -104,9 +107,10 @@ def _offer(tile, when, until, heading, far, up, way):
 def _offer_next(state, direction, way):
     """Offer the next tile in each interval in which it can be entered. -> False: there is no room"""
     traffic, states, who = way.traffic, way.states, way.traffic.who
-    tile, when, until, heading = states.tile[state], states.when[state], states.until[state], states.heading[state]
-    there, last, room = way.ground.near[tile, direction], who.shape[1] - 1, True
-    far = states.far[state] + (-1 if (np.int64(traffic.nearer[way.field, tile]) >> direction) & 1 else 1)
+    tile, when, until = np.int64(states.tile[state]), np.int64(states.when[state]), np.int64(states.until[state])
+    there, heading = np.int64(way.ground.near[tile, direction]), np.int64(states.heading[state])
+    last, room = who.shape[1] - 1, True
+    far = np.int64(states.far[state]) + (-1 if (np.int64(traffic.nearer[way.field, tile]) >> direction) & 1 else 1)
     if way.lonely:
         return _offer(there, when + 1, until, heading, far, state, way)
     end = min(until + 1 if traffic.following else until, way.bound - far)
@@ -138,7 +142,8 @@ def find_way(agent, bound, lonely, traffic, ground, states):
     states.many[0] = 0
     states.bucket[:] = -1
     free_from, until, most = 0, bound, bound
-    start, heading = traffic.tile[agent, 0], np.int64(traffic.heading[agent, 0])
+    start, heading = np.int64(traffic.tile[agent, 0]), np.int64(traffic.heading[agent, 0])
+    far, nobody = np.int64(traffic.alone[agent]), np.int64(-1)
     if not lonely:
         most, free_from, until = min(bound, last), last, 0
         while free_from >= 0 and who[goal, free_from] == NOBODY:
@@ -147,21 +152,22 @@ def find_way(agent, bound, lonely, traffic, ground, states):
         while until < last and who[start, until + 1] == NOBODY:
             until += 1
     way = Way(traffic.field[agent], most, lonely, traffic, ground, states)
-    room, least = _offer(start, 0, until, heading, traffic.alone[agent], -1, way), 0
+    room, least = _offer(start, np.int64(0), until, heading, far, nobody, way), 0
     while room and least <= most:
-        state = states.bucket[least]
+        state = np.int64(states.bucket[least])
         if state < 0:
             least += 1
             continue
         states.bucket[least] = states.next[state]
         if states.table[states.used[state]] != state:
             continue  # an earlier arrival was found
-        tile, when, until, heading = states.tile[state], states.when[state], states.until[state], states.heading[state]
+        tile, when, until = np.int64(states.tile[state]), np.int64(states.when[state]), np.int64(states.until[state])
+        heading, far = np.int64(states.heading[state]), np.int64(states.far[state])
         if tile == goal and when >= free_from:
             return state
         if traffic.turning and when < until:
             for quarter in (1, 3):
-                room &= _offer(tile, when + 1, until, (heading + quarter) & 3, states.far[state], state, way)
+                room &= _offer(tile, when + 1, until, (heading + quarter) & 3, far, state, way)
         for direction in range(4):
             if ground.near[tile, direction] != blocked and (not traffic.turning or direction == heading):
                 room = room and _offer_next(state, direction, way)

@@ -71,15 +71,15 @@ def spread_out(instance, deadline, seed, memory_limit_bytes):
 
 @lean_njit
 def _count(agent, by, crowd, near):
-    """Add an agent's way to the crowd, or take it out. by: 1 or 255, which is -1"""
+    """Add an agent's way to the crowd, or take it out. by: uint8, 1 or 255, which is -1"""
     length, way = crowd.length[agent], crowd.way[agent]
     if length == 0:
         return
     for step in range(length):
-        crowd.here[way[step], step] += np.uint8(by)
-        crowd.leaving[way[step], direction_to(way[step], way[step + 1], near), step] += np.uint8(by)
+        crowd.here[way[step], step] += by
+        crowd.leaving[way[step], direction_to(way[step], way[step + 1], near), step] += by
     for step in range(length, crowd.here.shape[1]):
-        crowd.here[way[length], step] += np.uint8(by)
+        crowd.here[way[length], step] += by
 
 
 @lean_njit
@@ -138,9 +138,9 @@ def _spread(some, number, crowd, front, ground):
         a = some[k]
         if crowd.goal[a] < 0 or crowd.way[a, 0] == crowd.goal[a]:
             continue
-        _count(a, 255, crowd, ground.near)
+        _count(a, np.uint8(255), crowd, ground.near)
         meetings += max(0, _walk(a, number + k, crowd, front, ground))
-        _count(a, 1, crowd, ground.near)
+        _count(a, np.uint8(1), crowd, ground.near)
     return meetings
 
 
