@@ -1,10 +1,13 @@
 """CollisionWorld: named obstacles, each of one or several convex shapes, in the root frame of the robot."""
 
+from __future__ import annotations
+
 import itertools
 import os
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-import trimesh
+import lazy_loader
 from numpy.typing import ArrayLike
 
 from ...arguments import checked
@@ -13,6 +16,11 @@ from ..geometry.bricks import Bricks
 from ..geometry.decomposition import convex_pieces
 from ..geometry.meshes import load_mesh
 from ..geometry.shapes import ConvexShape, check_pose
+
+if TYPE_CHECKING:
+    import trimesh
+else:  # takes a fifth of a second, and only meshes need it
+    trimesh = lazy_loader.load("trimesh")
 
 Piece = ConvexShape | Bricks
 _versions = itertools.count(1)  # of all worlds, so that no two of them have the same
@@ -123,7 +131,7 @@ class CollisionWorld:
         self._obstacles.clear()
         self.version = next(_versions)
 
-    def copy(self) -> "CollisionWorld":
+    def copy(self) -> CollisionWorld:
         """An independent world with the same obstacles."""
         other = CollisionWorld()
         other._obstacles = dict(self._obstacles)

@@ -6,21 +6,28 @@ the surface on both sides, so the point lies in the hull of the slab's surface. 
 as coacd may leave slivers out.) Where to cut is greedy: the worst slab is cut where the two hulls are smallest.
 """
 
+from __future__ import annotations
+
 import hashlib
 import logging
 import os
 import tempfile
 import zipfile
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+import lazy_loader
 import numpy as np
-import trimesh
 from numpy.typing import ArrayLike
-from scipy.spatial import ConvexHull, QhullError, cKDTree
 
 from ...code_cache import cache_folder
 from .meshes import check_mesh
 from .shapes import ConvexShape
+
+if TYPE_CHECKING:
+    import trimesh
+    from scipy import spatial
+else:  # take half a second, and only meshes need them
+    trimesh, spatial = lazy_loader.load("trimesh"), lazy_loader.load("scipy.spatial", suppress_warning=True)
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +46,7 @@ MOST_DISTANCES = 10**9  # of samples to facets that `uncovered` computes, a few 
 class _Slab(NamedTuple):
     lower: float  # bounds along the axis, metres; infinite at the ends of the mesh
     upper: float
-    hull: ConvexHull
+    hull: spatial.ConvexHull
     excess: float
 
 
@@ -71,7 +78,7 @@ def uncovered(mesh: trimesh.Trimesh, pieces: list[np.ndarray], slack: float = 1e
 
     Where the pieces have very many facets not every sample is looked at (MOST_DISTANCES).
     """
-    samples, facets = _surface_samples(mesh), [ConvexHull(points).equations for points in pieces]
+    samples, facets = _surface_samples(mesh), [spatial.ConvexHull(points).equations for points in pieces]
     samples = samples[:: 1 + len(samples) * sum(map(len, facets)) // MOST_DISTANCES]
     for equations in facets:
         rows = max(1, CHUNK // len(equations))
@@ -83,7 +90,7 @@ def uncovered(mesh: trimesh.Trimesh, pieces: list[np.ndarray], slack: float = 1e
 
 def slab_hulls(mesh: trimesh.Trimesh, tolerance: float) -> list[np.ndarray]:
     """[(V, 3) vertices of each piece, in the mesh's frame]; one piece where one hull is close enough."""
-    tree = cKDTree(_surface_samples(mesh))
+    tree = spatial.cKDTree(_surface_samples(mesh))
     whole = _slab(mesh, 0, tree, -np.inf, np.inf, tolerance)
     if whole.excess <= tolerance:
         return [whole.hull.points[whole.hull.vertices]]
@@ -96,7 +103,7 @@ def slab_hulls(mesh: trimesh.Trimesh, tolerance: float) -> list[np.ndarray]:
     pieces = [slab.hull.points[slab.hull.vertices] for slab in best]
     if len(uncovered(mesh, pieces)):
         log.warning("slabs leave a part of a mesh uncovered, which cannot be for finite vertices; keeping one hull")
-        return [mesh.vertices[ConvexHull(mesh.vertices).vertices]]
+        return [mesh.vertices[spatial.ConvexHull(mesh.vertices).vertices]]
     return pieces
 
 
@@ -138,8 +145,8 @@ def _slab(mesh, axis, tree, lower, upper, tolerance=0.0):
             crossing[:, axis] = at
             parts.append(crossing)
     try:
-        hull = ConvexHull(np.concatenate(parts))
-    except (QhullError, ValueError):
+        hull = spatial.ConvexHull(np.concatenate(parts))
+    except (spatial.QhullError, ValueError):
         return None
     excess = np.nan if tree is None else _excess(hull, tree, axis, lower, upper, tolerance)
     return _Slab(lower, upper, hull, excess)

@@ -1,5 +1,7 @@
 """Mesh references of robot descriptions -> files -> triangle meshes, checked; the only place that reads mesh files."""
 
+from __future__ import annotations
+
 import functools
 import io
 import os
@@ -7,17 +9,22 @@ import re
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+import lazy_loader
 import numpy as np
-import trimesh
 from lxml import etree
 from numpy.typing import ArrayLike
-from trimesh.exchange.load import mesh_loaders
 
 from ...errors import ObstacleError, RobotDescriptionError, shortened, shown
 from ...files import file_path, read_file
 from .shapes import check_lengths
+
+if TYPE_CHECKING:
+    import trimesh
+else:  # takes a fifth of a second, and only meshes need it
+    trimesh = lazy_loader.load("trimesh")
 
 FORMATS = "stl", "obj", "ply", "dae", "off", "glb"  # no archives, and nothing that names further files
 MOST_TOLD = 5  # paths of a mesh that is missing
@@ -140,7 +147,9 @@ def _read(name, content, kind):
         # numpy's own warning where it stops at a word that is no number
         warnings.filterwarnings("error", message="string or file could not be read")
         # arguments of a Trimesh, or of a Scene with several
-        parse = functools.partial(mesh_loaders[kind], file_type=kind, resolver=None, skip_materials=True)
+        parse = functools.partial(
+            trimesh.exchange.load.mesh_loaders[kind], file_type=kind, resolver=None, skip_materials=True
+        )
         try:
             parsed = parse(file_obj=io.BytesIO(content), ignore_broken=False)
         except Exception as error:

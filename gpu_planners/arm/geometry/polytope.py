@@ -3,8 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import trimesh
-from scipy.spatial import ConvexHull, QhullError
 
 from .kind import PAD
 from .shapes import ConvexShape
@@ -28,6 +26,8 @@ class Polytope:
         return np.linalg.norm(shape.vertices @ shape.pose[:3, :3].T + shape.pose[:3, 3], axis=1).max()
 
     def depths(self, shape, points):
+        from scipy.spatial import ConvexHull, QhullError
+
         try:
             planes = ConvexHull(shape.vertices).equations
         except QhullError:
@@ -44,6 +44,9 @@ class Polytope:
 
 def aligned(shape: ConvexShape) -> ConvexShape:
     """The polytope with its own frame turned to its tightest oriented box."""
+    import trimesh
+    from scipy.spatial import QhullError
+
     outermost = shape.vertices
     if len(outermost) > MANY:  # searching all faces of a hull of 1000 vertices takes a third of a second
         outermost = outermost[np.unique(np.argmax(outermost @ DIRECTIONS.T, axis=0))]
@@ -72,6 +75,8 @@ def enclosing_sphere(points: np.ndarray) -> np.ndarray:
 
 def outward_triangles(points: np.ndarray) -> np.ndarray:
     """(T, 3, 3) faces of the hull of points (N, 3), counter-clockwise seen from outside."""
+    from scipy.spatial import ConvexHull
+
     hull = ConvexHull(points)
     triangles = points[hull.simplices]
     normals = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])

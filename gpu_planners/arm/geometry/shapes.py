@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial import ConvexHull, QhullError
 
 from ...arguments import Numbers, checked, numbers
 from ...errors import ObstacleError, shown
@@ -76,6 +75,8 @@ class ConvexShape:
 
         Raises ObstacleError when the points are not finite, lie too far out or span no volume.
         """
+        from scipy.spatial import ConvexHull, QhullError  # takes a third of a second
+
         points = check_lengths(name, "vertices", points)
         if points.ndim != 2 or points.shape[1] != 3 or len(points) < 4:
             raise ObstacleError(f"'{name}': a hull needs at least 4 points of shape (N, 3), got {points.shape}")

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 from lxml import etree
-from scipy.spatial.transform import Rotation
 
 from ...errors import RobotDescriptionError, shortened, shown
 from ...files import LONGEST_SCALAR, read_file
@@ -211,6 +210,8 @@ def read_origin(element: etree._Element, what: str) -> np.ndarray:
             raise RobotDescriptionError(f"{what}, <origin>: give either rpy or quat_xyzw, not both")
         if element.getroottree().getroot().get("version", "1.0") == "1.0":
             raise RobotDescriptionError(f'{what}, <origin quat_xyzw> needs <robot version="1.1">: else ROS skips it')
+        from scipy.spatial.transform import Rotation
+
         q = numbers(quaternion, 4, f"{what}, <origin quat_xyzw>", 1e6)
         if np.abs(q).max() < 1e-6:
             raise RobotDescriptionError(f"{what}, <origin quat_xyzw>: the quaternion is zero")
