@@ -90,6 +90,7 @@ def run(console: Console, options: Namespace) -> bool:
     }
     with NodeClient("arm", PlanMotion, "plan_motion", parameters, options) as client:
         with console.status(LOADING):
+            judge = Judge(files)  # while the node does the same
             client.wait_for_service()
             answer, _ = client.ask(QUESTIONS[0].message(READY, 0))  # answered once the node has loaded and compiled
             if answer.code == PlanMotion.Response.COLLISION_CHECKING_UNAVAILABLE:
@@ -99,11 +100,37 @@ def run(console: Console, options: Namespace) -> bool:
                 _pause(client, response)
             options.seed += 1
         answers = list(_ask_all(client, options.seed))
+        _draw_longest(console, judge, answers, options.picture)
         with console.status("asking every planner; the first time on a machine each is compiled"):
             path = answers[0][1].path
             compared = _ask_planners(client, _positions(path)[-1] if path.points else READY, options)
     with console.status("checking by coal"):
-        return _report(console, files, answers, compared, options)
+        return _report(console, judge, answers, compared)
+
+
+class Judge:
+    """The robot and its scene, as they are planned with, and as coal knows them. files: of demo_robot"""
+
+    def __init__(self, files: dict[str, str]) -> None:
+        urdf, srdf, package_dirs = files["urdf"], files["srdf"], [files["package_dir"]]
+        self.robot = load_urdf(urdf, srdf=srdf, package_dirs=package_dirs, group=files["group"])
+        self.world, self._scene = load_scene(SCENE, fixed_frames(self.robot)), None
+        if find_spec("coal") and find_spec("pinocchio"):
+            self._scene = verify.CoalScene(urdf, srdf, SCENE, package_dirs, joints=JOINTS)
+
+    def check(self, response: PlanMotion.Response) -> tuple[bool, str, str]:
+        """(does an answer pass, text on the controller's rules, text on collisions)"""
+        if response.code != SUCCESS:
+            return True, "", ""
+        points = response.trajectory.points
+        times, velocities = [seconds(p.time_from_start) for p in points], [p.velocities for p in points]
+        broken = "; ".join(verify.broken_rules(self.robot, _positions(response.trajectory), times, velocities))
+        kept = verdict(broken, "kept")
+        if self._scene is None:
+            return not broken, kept, "coal is not installed"
+        report = verify.check_path(_positions(response.path), self._scene)
+        hits = "" if report.free else f"hits {', '.join(report.contact.bodies)}"
+        return not broken and report.free, kept, verdict(hits, f"{report.configurations} poses, all free")
 
 
 def _ask_all(client, seed) -> Iterator[tuple[Question, PlanMotion.Response, float]]:
@@ -144,21 +171,23 @@ def _ask_planners(client, start, options):
     return answers
 
 
-def _report(console, files, answers, compared, options):
-    """Print the tables, draw the longest motion. Did every motion pass its checks?"""
-    urdf, srdf, package_dirs = files["urdf"], files["srdf"], [files["package_dir"]]
-    robot = load_urdf(urdf, srdf=srdf, package_dirs=package_dirs, group=files["group"])
-    world, scene = load_scene(SCENE, fixed_frames(robot)), None
-    if find_spec("coal") and find_spec("pinocchio"):
-        scene = verify.CoalScene(urdf, srdf, SCENE, package_dirs, joints=JOINTS)
-    passed, solved, refused = [], [], []
+def _draw_longest(console, judge, answers, file):
+    solved = [response for _, response, _ in answers if response.code == SUCCESS]
+    if solved:
+        path = max(solved, key=lambda response: response.path_length).path
+        picture = draw_path(judge.robot, judge.world, _positions(path), file)
+        console.print(f"picture of the longest motion: {shown(picture)}\n", soft_wrap=True)
+
+
+def _report(console, judge, answers, compared):
+    """Print the tables. Did every motion pass its checks?"""
+    passed, refused, robot = [], [], judge.robot
     table = table_of("Requests to arm_planner/plan_motion", COLUMNS)
     for question, response, round_trip in answers:
         passed.append((response.code == SUCCESS) == question.possible)
         if response.code == SUCCESS:
-            right, *checks = _judge(robot, scene, response)
+            right, *checks = judge.check(response)
             passed.append(right)
-            solved.append(response)
             planning, length = _figures(response)
             motion = f"{seconds(response.trajectory.points[-1].time_from_start):.1f} s"
             table.add_row(question.title, "[green]solved[/]", planning, ms(round_trip), length, motion, *checks)
@@ -168,39 +197,20 @@ def _report(console, files, answers, compared, options):
             table.add_row(question.title, told, "", ms(round_trip))
     comparison = table_of(f"Every planner on one of them: {COMPARED.title}", COMPARISON)
     for planner, (raw, short) in compared.items():
-        right, _, collisions = _judge(robot, scene, short)
+        right, _, collisions = judge.check(short)
         passed.append(right)
         told = "[green]solved[/]" if short.code == SUCCESS else f"[yellow]{short.status}[/]"
         comparison.add_row(planner, told, collisions, f"{short.samples:,}", *_figures(raw), *_figures(short))
     pairs = f"{len(robot.shapes)} convex shapes, {len(robot.self_collision_pairs)} self-collision pairs"
     facts = facts_of(
         robot=f"{robot.name}: {robot.dof} joints, {pairs}",
-        scene=f"{SCENE.name}: {len(world.names)} obstacles",
+        scene=f"{SCENE.name}: {len(judge.world.names)} obstacles",
         device=next((response.device for _, response, _ in answers if response.device), "unknown"),
     )
     console.print(facts, table, comparison, sep="\n")
     for text in refused:
         console.print(text, soft_wrap=True)
-    if solved:
-        path = max(solved, key=lambda response: response.path_length).path
-        picture = draw_path(robot, world, _positions(path), options.picture)
-        console.print(f"\npicture of the longest motion: {shown(picture)}", soft_wrap=True)
     return all(passed)
-
-
-def _judge(robot, scene, response):
-    """(does an answer pass, text on the controller's rules, text on collisions). scene: None without coal"""
-    if response.code != SUCCESS:
-        return True, "", ""
-    points = response.trajectory.points
-    times, velocities = [seconds(p.time_from_start) for p in points], [p.velocities for p in points]
-    broken = "; ".join(verify.broken_rules(robot, _positions(response.trajectory), times, velocities))
-    kept = verdict(broken, "kept")
-    if scene is None:
-        return not broken, kept, "coal is not installed"
-    report = verify.check_path(_positions(response.path), scene)
-    hits = "" if report.free else f"hits {', '.join(report.contact.bodies)}"
-    return not broken and report.free, kept, verdict(hits, f"{report.configurations} poses, all free")
 
 
 def _figures(response):

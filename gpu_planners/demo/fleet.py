@@ -19,10 +19,11 @@ from ..grid import GridMap
 from ..grid.maps.generated import warehouse_map
 from ..nodes.common.map_messages import pose_list
 from ..verify import Conflict, conflicts
+from .ahead import MOTION
 from .node import LOADING, MapClient, facts_of, shown, verdict
 
 ROWS, COLS, APRON = 78, 134, 8
-PARAMETERS = {"motion": "turning", "lockstep": True, "step_s": 1.0, "silent_after_s": 60.0}  # this machine may be busy
+PARAMETERS = {"motion": MOTION, "lockstep": True, "step_s": 1.0, "silent_after_s": 60.0}  # this machine may be busy
 CHOICES = 4  # places, of which the nearest one becomes an agent's goal
 PALLETS = 12  # tiles that are blocked for a third of the time
 # rows, columns and quarter turns to the left of the actions, by heading: 0 along x, 1 along y, ...

@@ -18,6 +18,7 @@ from ..grid.maps.generated import caves_and_rooms, random_free_tiles
 from ..nodes.common.map_scene import load_map
 from ..nodes.grid.conversions import path_set_of
 from ..verify import broken_paths, costs_to_goal
+from .ahead import CONNECTIVITY
 from .node import LOADING, MapClient, facts_of, ms, shown, table_of, verdict
 
 RESOLUTION = 0.05  # metres a tile of the generated map
@@ -52,7 +53,10 @@ class Case(NamedTuple):
 def run(console: Console, options: Namespace) -> bool:
     """Ask, check, print and draw. Did everything pass its checks?"""
     size, seed = options.size, options.seed
-    grid = load_map(options.map, 8) if options.map else GridMap(caves_and_rooms(size, size, seed).costs, 8, RESOLUTION)
+    if options.map:
+        grid = load_map(options.map, CONNECTIVITY)
+    else:
+        grid = GridMap(caves_and_rooms(size, size, seed).costs, CONNECTIVITY, RESOLUTION)
     warm_up, *cases = _cases(grid, options.agents, seed)
     with MapClient("grid", PlanAgents, "plan_agents", {}, options) as client:
         with console.status(LOADING):

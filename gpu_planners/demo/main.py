@@ -4,6 +4,7 @@ make demo                 or     python -m gpu_planners.demo.main --help
 """
 
 import argparse
+import contextlib
 import os
 import sys
 
@@ -13,7 +14,7 @@ from rich.console import Console
 
 from ..device import device_names
 from ..errors import GpuPlannersError
-from . import arm, fleet, grid
+from . import ahead, arm, fleet, grid
 
 NEXT = """
 What to try next
@@ -40,9 +41,10 @@ def main(arguments: list[str] | None = None) -> int:
             os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
         rclpy.init(args=options.ros_arguments)
         passed = []
-        for name in [options.only] if options.only else PARTS:
-            console.rule(f"[bold]{name}_planner", align="left")
-            passed.append(PARTS[name].run(console, options))
+        with contextlib.nullcontext() if options.only or options.no_node else ahead.compiling(options.device):
+            for name in [options.only] if options.only else PARTS:
+                console.rule(f"[bold]{name}_planner", align="left")
+                passed.append(PARTS[name].run(console, options))
         console.print(NEXT, soft_wrap=True)
         return 0 if all(passed) else 1
     except GpuPlannersError as error:

@@ -1,0 +1,59 @@
+"""Compiles what the demo's requests need, in the order in which it asks; needs no ROS.
+
+The set-up starts it as soon as the libraries are there, and goes on; so does the demo, where something is left to do.
+The nodes load what is compiled, and wait for what is under way.
+"""
+
+import contextlib
+import fcntl
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from ..code_cache import code_folder
+from ..compiling import Part, arm_parts, compile_parts, fleet_parts, grid_parts, is_compiled, planner_part
+from ..device import resolve_device
+
+CONNECTIVITY = 8  # of the generated map, whose costs are uniform
+MOTION = "turning"  # of the fleet
+
+
+def parts(device: str) -> list[Part]:
+    """device: as resolved"""
+    checks, *more = arm_parts(device)
+    first, *others = (planner_part(name, device) for name in ("rrt_connect", "prm", "rrt", "rrt_star"))
+    grid = grid_parts(device, "exact", CONNECTIVITY, uniform_cost=True)
+    return [checks, first, *more, *others, *grid, *fleet_parts(device, MOTION)]
+
+
+@contextlib.contextmanager
+def compiling(device: str) -> Iterator[None]:
+    """Meanwhile a process of its own compiles what is not compiled. device: as the user names it"""
+    if all(is_compiled(part.what) for part in parts(resolve_device(device))):
+        yield
+        return
+    process = subprocess.Popen([sys.executable, "-m", __name__, device], stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def main(device: str = "auto") -> int:
+    code_folder().mkdir(parents=True, exist_ok=True)
+    with open(code_folder() / "demo.lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # another one does it
+            return 0
+        os.nice(5)  # what is asked for goes first
+        failed = compile_parts([part for part in parts(resolve_device(device)) if not is_compiled(part.what)])
+    for what, why in failed.items():
+        print(f"{what}: {why}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
