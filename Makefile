@@ -12,6 +12,7 @@ IN_VENV := .venv/bin/python
 # must not leak into it. Of LD_LIBRARY_PATH only the driver's folders stay.
 unexport CMAKE_PREFIX_PATH COLCON_PREFIX_PATH PYTHONPATH PYTHONHOME VIRTUAL_ENV
 unexport _ROS_WHEELS_BOOTSTRAP_COMPLETE
+unexport PYTHONDONTWRITEBYTECODE  # wheels come without bytecode
 export AMENT_PREFIX_PATH := $(CURDIR)/.venv
 empty :=
 driver_folders := $(foreach folder,$(subst :, ,$(LD_LIBRARY_PATH)),\
@@ -34,7 +35,8 @@ help:
 setup:
 	@$(PYTHON) tools/setup_environment.py$(if $(ROS_PACKAGES), --ros-packages "$(ROS_PACKAGES)")
 
-demo: setup
+demo:
+	@$(PYTHON) tools/setup_environment.py --demo
 	@$(IN_VENV) -m gpu_planners.cli demo $(ARGS)
 
 test: lint

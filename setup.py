@@ -50,6 +50,7 @@ EXTRAS = {
     ],
     "dataset": ["pyarrow>=16,<27"],
     "dask": ["distributed>=2024.5"],
+    "demo": ["coal>=3.0", "example-robot-data>=4.3", "matplotlib>=3.7", "pin>=3.0"],
     "gpu": ["numba-cuda[cu12]>=0.20"],
     "mpi": ["mpi4py>=4.1,<5", "mpich>=4.2,<6"],  # for one machine; a cluster has an MPI of its own: docs/distributed.md
     "ros": ROS_WHEELS,

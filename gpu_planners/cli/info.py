@@ -19,6 +19,7 @@ EXTRAS = {  # extra of setup.py: (modules that show that it is there, what it is
     "gpu": (("numba_cuda",), "CUDA kernels"),
     "ros": (("rclpy",), "the nodes and the demo, without a ROS installation"),
     "dataset": (("pyarrow",), "data sets of planned motions"),
+    "demo": (("pinocchio", "coal", "matplotlib"), "the demo's robot, checks and pictures"),
     "verify": (("pinocchio", "coal"), "independent checks of motions"),
     "view": (("matplotlib", "viser"), "pictures and the browser view"),
     "mpi": (("mpi4py",), "one search by several GPUs or machines"),

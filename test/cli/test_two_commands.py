@@ -4,6 +4,7 @@ import importlib.util
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -37,6 +38,7 @@ def set_up(tmp_path, monkeypatch):
     spec.loader.exec_module(module)
     monkeypatch.setattr(module, "ROOT", tmp_path)
     monkeypatch.setattr(module, "STAMPS", tmp_path / "stamps")
+    monkeypatch.setattr(module, "LOGS", tmp_path / "logs")
     return module
 
 
@@ -47,7 +49,7 @@ def test_make_targets_set_up_first(target):
     # These tests may themselves run under make, whose flags would be handed on.
     words = ("make", "-n", "--no-print-directory", target, "PYTHON=python-of-choice")
     lines = run(*words, MAKEFLAGS="", MAKELEVEL="0").stdout.splitlines()
-    assert lines[0] == "python-of-choice tools/setup_environment.py"
+    assert lines[0] == "python-of-choice tools/setup_environment.py" + " --demo" * (target == "demo")
     assert lines[1].startswith(".venv/bin/python -m ")
 
 
@@ -88,6 +90,72 @@ def test_the_key_of_a_folder_changes_with_any_file(set_up, tmp_path):
     keys.append(set_up.digest(folder))
     assert len(set(keys)) == 4
     assert set_up.digest(folder) == keys[-1]
+
+
+def test_steps_side_by_side_are_all_done_though_one_fails(set_up):
+    def fail():
+        raise set_up.SetupError("no network")
+
+    with pytest.raises(set_up.SetupError, match="no network"):
+        set_up.do([("wheels", "a", lambda: None, "wheels"), ("interfaces", "a", fail, "interfaces")])
+    assert set_up.is_done("wheels", "a") and not set_up.is_done("interfaces", "a")
+
+
+@pytest.mark.parametrize("failing", [True, False], ids=["failed", "interrupted"])
+def test_what_compiles_in_the_background_ends_with_a_set_up_that_does_not(set_up, monkeypatch, failing):
+    def stop():
+        if failing:
+            set_up.run([sys.executable, "-c", "exit('no network')"], "wheels.log")
+        raise KeyboardInterrupt
+
+    compiling = [sys.executable, "-c", "import time; time.sleep(60)"]
+    steps = [
+        [("libraries", "a", lambda: set_up.start(compiling, "compiling.log"), "libraries")],
+        [("wheels", "a", stop, "wheels")],
+    ]
+    monkeypatch.setattr(set_up, "plan", lambda *_: steps)
+    monkeypatch.setattr(sys, "argv", ["setup_environment.py"])
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(set_up.SetupError if failing else KeyboardInterrupt):
+            set_up.main()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert set_up.processes[0].wait(10) == -signal.SIGTERM
+
+
+def test_uv_does_what_pip_is_configured_to_do(set_up, monkeypatch, tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/uv").touch()
+    monkeypatch.setattr(set_up, "VENV", tmp_path)
+    monkeypatch.setattr(set_up, "PIP", [sys.executable, "-m", "pip"])
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    file = tmp_path / "pip.conf"
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(file))
+    file.write_text(
+        "[global]\nindex-url = https://a/simple\ncert = /a.pem\ntimeout = 9\n[install]\nfind-links = /b /c\n"
+    )
+    words, environment = set_up.uv_options()
+    for option in (["--default-index", "https://a/simple"], ["--find-links", "/b"], ["--find-links", "/c"]):
+        assert option in [words[k : k + 2] for k in range(len(words))], option
+    assert environment == {"SSL_CERT_FILE": "/a.pem"}
+    file.write_text("[global]\nclient-cert = /mine.pem\n")
+    assert set_up.uv_options() is None  # in words that uv does not know: pip serves
+
+
+def test_what_uv_cannot_install_is_asked_of_pip(set_up, monkeypatch):
+    asked = []
+
+    def run(command, log, **environment):
+        asked.append("uv" if str(command[0]).endswith("uv") else "pip")
+        if asked == ["uv"]:
+            raise set_up.SetupError("no such index")
+
+    monkeypatch.setattr(set_up, "run", run)
+    monkeypatch.setattr(set_up, "uv_options", lambda: ([], {}))
+    set_up.install("wheels.log", "numpy")
+    assert asked == ["uv", "pip"]
 
 
 def test_nothing_of_a_sourced_workspace_leaks_into_the_set_up(set_up, monkeypatch):
