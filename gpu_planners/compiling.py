@@ -155,12 +155,14 @@ def _compile_timing(device, robot, motion):
 
 
 def _checker(device, robot, motion):
-    """(CollisionChecker in an empty world, configurations)"""
+    """(CollisionChecker in a world with nothing near, configurations)"""
     if robot is None:
         urdf = share_folder() / "urdf" / ROBOT
         robot = load_urdf(urdf.with_suffix(".urdf"), urdf.with_suffix(".srdf"))
-    q = np.random.default_rng(0).uniform(robot.lower, robot.upper, (64, robot.dof))
-    return CollisionChecker(robot, CollisionWorld(), device, motion or MotionCheck()), q
+    rng, world = np.random.default_rng(0), CollisionWorld()
+    world.add_convex("a hull with many corners", rng.normal(size=(200, 3)), np.eye(4) + 1e3 * np.eye(4, k=3))
+    q = rng.uniform(robot.lower, robot.upper, (64, robot.dof))
+    return CollisionChecker(robot, world, device, motion or MotionCheck()), q
 
 
 def _compile_paths(device, algorithm, connectivity, uniform_cost, block_size, settings):

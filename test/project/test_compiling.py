@@ -1,6 +1,7 @@
 """`gpu-planners compile`: afterwards first requests compile nothing, and a second call has nothing to do."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -19,7 +20,8 @@ from gpu_planners.arm.trajectory import time_parameterize
 
 robot = load_urdf(sys.argv[1])
 world = CollisionWorld()
-world.add_box("box", [0.2, 0.2, 0.2], np.diag([1.0, 1.0, 1.0, 1.0]) + np.eye(4, k=3) * 3)
+world.add_box("box", [0.2, 0.2, 0.2], np.eye(4) + np.eye(4, k=3) * 3)
+world.add_convex("rock", np.random.default_rng(0).normal(size=(99, 3)), np.eye(4) + np.eye(4, k=3) * 9)
 checker = CollisionChecker(robot, world, device="cpu")
 q = np.random.default_rng(0).uniform(robot.lower, robot.upper, (200, robot.dof))
 q = q[checker.configurations_valid(q)]
@@ -77,4 +79,4 @@ def test_what_fails_is_named_and_progress_is_told():
 
 def test_it_stops_when_it_is_asked_to():
     stop = threading.Event()
-    assert compile_parts([Part("a", threading.Event().wait, (), 1)], lambda _: stop.set(), stop.is_set) == {}
+    assert compile_parts([Part("a", signal.pause, (), 1)], lambda _: stop.set(), stop.is_set) == {}
