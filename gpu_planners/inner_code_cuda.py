@@ -3,8 +3,11 @@
 Left to itself, numba-cuda hands NVVM the code of a function once for each chain of calls that leads to it: 4,074
 modules for RRT-Connect's kernel, which consists of 297. Where it optimises as it links (its default) it first compiles
 all of that to PTX, looks for a few names in it and throws it away. It saves the texts with the kernel. Here each module
-is taken once, in the order of the calls; the names are looked for in the modules; texts are saved compressed. The
-machine code stays the same.
+is taken once, in the order of the calls; the names are looked for in the modules; texts are saved compressed.
+
+It also compiles a function for each constant that a caller passes, `certify` for a lane 0 and for lanes that it does
+not know. Here functions of the package get integers and booleans as such. Machine code stays the same byte for byte,
+since NVVM sees the constants, too.
 
 This reaches into numba-cuda (tried: 0.30). Where a name is missing, `compile_once` leaves dispatchers as they are.
 """
@@ -14,12 +17,16 @@ import pickle
 import zlib
 
 try:
+    from numba.core.types import BooleanLiteral, IntegerLiteral, unliteral
     from numba.cuda.codegen import CUDACodeLibrary, JITCUDACodegen
     from numba.cuda.core.compiler_lock import global_compiler_lock
     from numba.cuda.descriptor import cuda_target
+    from numba.cuda.dispatcher import CUDADispatcher
 
-    FITS = hasattr(JITCUDACodegen, "_library_class") and all(
-        hasattr(CUDACodeLibrary, name) for name in ("modules", "llvm_strs", "get_asm_str", "_reduce_states")
+    FITS = (
+        all(hasattr(CUDACodeLibrary, name) for name in ("modules", "llvm_strs", "get_asm_str", "_reduce_states"))
+        and hasattr(JITCUDACodegen, "_library_class")
+        and hasattr(CUDADispatcher, "get_call_template")
     )
 except ImportError:  # of another numba-cuda, or of none
     FITS = False
@@ -98,3 +105,19 @@ def compile_once(dispatcher):
 
     dispatcher.compile = compile_it
     return dispatcher
+
+
+def _call_template(dispatcher, args, kws):
+    """CUDADispatcher.get_call_template, in which functions of the package are not compiled for each constant."""
+    if (dispatcher.py_func.__module__ or "").partition(".")[0] == __package__:
+        args, kws = tuple(map(_without_value, args)), {name: _without_value(each) for name, each in dict(kws).items()}
+    return _numba_call_template(dispatcher, args, kws)
+
+
+def _without_value(kind):
+    return unliteral(kind) if isinstance(kind, (IntegerLiteral, BooleanLiteral)) else kind
+
+
+if FITS:
+    _numba_call_template = CUDADispatcher.get_call_template
+    CUDADispatcher.get_call_template = _call_template  # type: ignore[method-assign]
