@@ -123,7 +123,7 @@ class _Cache:
             if _is_cuda(code):
                 if MAKING in os.environ:
                     with ThreadPoolExecutor(len(CAPABILITIES)) as threads:
-                        list(threads.map(code._codelibrary.get_cubin, CAPABILITIES))
+                        list(threads.map(code._codelibrary.get_cubin, map(_architecture, CAPABILITIES)))
                 _write(own, code._reduce_states())
             elif not code.library.has_dynamic_globals and not any(not each.can_cache for each in code.lifted):
                 _write(own, code._reduce())
@@ -184,6 +184,11 @@ class _Cache:
             code_folder() / folder / f"{function.__name__}-{own[:24]}.code",
             READY_MADE / folder / f"{function.__name__}-{ready[:24]}.code" if portable else None,
         )
+
+
+def _architecture(capability):
+    """A capability as numba-cuda asks for the code of a device: from 9.0 on with all that this very device can do."""
+    return *capability, "a" if capability >= (9, 0) else ""
 
 
 def _is_cuda(code):
