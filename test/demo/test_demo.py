@@ -20,8 +20,9 @@ from running_node import new_context
 
 from gpu_planners.arm import load_urdf
 from gpu_planners.arm.trajectory import time_parameterize
+from gpu_planners.compiling import arm_parts, fleet_parts, grid_parts, planner_part
+from gpu_planners.demo import ahead, main
 from gpu_planners.demo import fleet as demo_fleet
-from gpu_planners.demo import main
 from gpu_planners.demo.arm import demo_robot
 from gpu_planners.errors import GpuPlannersError
 from gpu_planners.grid import GridMap
@@ -187,6 +188,14 @@ def test_the_fleet_demos_agents_find_conflicts_and_refuse_what_they_cannot_do():
     assert [each.kind for each in warehouse.conflicts()] == ["vertex"]
     with pytest.raises(GpuPlannersError, match="1 agents of 2"):
         warehouse.do(AgentActions(ids=["r0"], actions=[left], tiles=[0, 0]))
+
+
+def test_all_that_the_demo_asks_for_is_compiled_ahead():
+    grid = caves_and_rooms(64, 64, seed=0)
+    asked = [planner_part(planner, "cpu") for planner in PLANNERS]
+    asked += grid_parts("cpu", "exact", ahead.CONNECTIVITY, grid.uniform_cost)
+    asked += [*arm_parts("cpu"), *fleet_parts("cpu", demo_fleet.PARAMETERS["motion"])]
+    assert {part.what for part in ahead.parts("cpu")} == {part.what for part in asked}
 
 
 def test_a_wrong_option_of_the_demo_is_named(tmp_path, capsys):
