@@ -17,7 +17,8 @@ import pickle
 import zlib
 
 try:
-    from numba.core.types import BooleanLiteral, IntegerLiteral, unliteral
+    from numba.core.types import BooleanLiteral, IntegerLiteral
+    from numba.core.types.misc import unliteral
     from numba.cuda.codegen import CUDACodeLibrary, JITCUDACodegen
     from numba.cuda.core.compiler_lock import global_compiler_lock
     from numba.cuda.descriptor import cuda_target
