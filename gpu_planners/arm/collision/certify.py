@@ -93,11 +93,12 @@ def certify(ask, q, scene, scratch, lane):
         if ask.moves:
             move_robot(scene, scratch.speeds, scratch.poses)
     spread = share_balls(ask, scene, scratch, lane)
-    count, waiting, blocks = 0, 0, records.block_count(scene)
+    # of one type from the beginning: for what a loop calls with constants first, Numba compiles all of it twice
+    count, waiting, blocks = np.int64(0), np.int64(0), records.block_count(scene)
     for row in range(moving + 1):
         shape = moving - 1 - row  # the hand first: it is likelier to collide than the shoulder
         n = obstacles if shape >= 0 else self_pairs
-        first = 0
+        first = np.int64(0)
         while True:
             if shape >= 0:
                 first = next_run(shape, first, ask, spread, scene, scratch, lane)
@@ -119,7 +120,7 @@ def certify(ask, q, scene, scratch, lane):
                 first = last
             if not left or any_lane(count > SIEVE - RUN):
                 waiting = settle(ask, count, waiting, not left, scene, scratch, lane)
-                count = 0
+                count = np.int64(0)
                 if ask.stop and any_lane(ask.active and tau[lane] < ZERO):
                     return tau[lane], tau[lanes + lane]
             if not left:

@@ -82,7 +82,7 @@ def prove(qa, qb, hint, space, lane):
     sampling = first_samples(qa, qb, space, greatest) if sampled else scouts(greatest, hint)
     plain = sampling.first <= sampling.parts  # is the next look a check of a configuration?
     part = first_part(lane)
-    head, count = 0, 0
+    head, count = np.int64(0), np.int64(0)
     while True:
         if plain:
             part = sample(sampling, lane)

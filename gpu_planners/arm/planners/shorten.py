@@ -106,7 +106,7 @@ def find_way(task, cuts, total, desk, worker):
     eager, alone = worker.count >= EAGER, lane_count() * worker.count * task.split == 1
     legs, unknown = POINTS * POINTS, 1
     if not eager:
-        legs, unknown = shortest_way(cuts, total, 1, worker.lane)
+        legs, unknown = shortest_way(cuts, total, np.int64(1), worker.lane)
         meet(worker)
     while unknown > 0:
         done, changed = legs, 1
@@ -317,14 +317,14 @@ def rebuild(cuts, path, shorter, dof, lane):
             cuts.following[cuts.before[j]] = j
             j = cuts.before[j]
     sync_lanes()
-    i, count, written = 0, 1, True  # written: is point i in the path already?
-    copy(cuts.points, 0, shorter, 0, dof, lane)
+    i, count, written = np.int64(0), np.int64(1), True  # written: is point i in the path already?
+    copy(cuts.points, i, shorter, np.int64(0), dof, lane)
     while i < POINTS - 1:
-        j, at_corner = int(cuts.following[i]), False
+        j, at_corner = np.int64(cuts.following[i]), False
         if follows_the_path(cuts, i, j):
             for corner in range(cuts.segment[i] + 1, cuts.segment[j] + 1):
                 if cuts.along[corner] > cuts.at[i] and cuts.along[corner] <= cuts.at[j]:
-                    copy(path, corner, shorter, count, dof, lane)
+                    copy(path, np.int64(corner), shorter, count, dof, lane)
                     count, at_corner = count + 1, cuts.along[corner] == cuts.at[j]
         else:
             if not written:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ....device import lean_njit
-from ....parallel.layout import floats, ints, layout
+from ....parallel.layout import floats, ints, layout, on_host
 from ....parallel.team import Worker
 from ..node_store import Desk
 from ..shorten import cuts_sizes, open_cuts
@@ -83,17 +83,18 @@ class Search(NamedTuple):
 tree_sizes, open_trees = layout(SearchTree, "dof capacity")
 slots_sizes, open_slots = layout(Slots, "dof batch")
 _, open_board = layout(Board)
+_trees, _slots, _bounds, _cuts = map(on_host, (tree_sizes, slots_sizes, bounds_sizes, cuts_sizes))
 
 
 def work_sizes(dof: int, batch: int, workers: int) -> tuple[int, int]:
     """-> lengths of Buffers.floats and ints."""
-    parts = slots_sizes(dof, batch), bounds_sizes(dof), cuts_sizes(dof, CORNERS, workers)
+    parts = _slots(dof, batch), _bounds(dof), _cuts(dof, CORNERS, workers)
     return sum(part[0] for part in parts), sum(part[1] for part in parts)
 
 
 def state_sizes(dof: int, capacity: int, batch: int, workers: int) -> tuple[int, int]:
     """-> lengths of a float32 and an int32 buffer that have room for all of a search's Buffers."""
-    trees, work = tree_sizes(dof, capacity), work_sizes(dof, batch, workers)
+    trees, work = _trees(dof, capacity), work_sizes(dof, batch, workers)
     return trees[0] + work[0], trees[1] + work[1]
 
 
