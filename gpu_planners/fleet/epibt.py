@@ -163,24 +163,23 @@ def pass_over(common, colour, agents, options, rules, ranked, plans, stacks):
                 _push(a, crew, aim)
 
 
-@njit(parallel=True)
 def inherit(broken, agents, options, rules, ranked, plans, stacks):
     """Each agent reserves what is left of its previous option, or a better one on the same tiles; broken ones wait.
 
     broken: (N,) uint8, agents that are not where they were to be, or whose way is blocked
     plans.option: what is left of the options before; plans.held: NOBODY everywhere
     """
+    there = np.flatnonzero(agents.there)
+    plans.held[agents.origin[there], 0] = there
+    # after the origins: who was observed on a tile that another one leaves wins
+    _inherit_each(broken, agents, options, rules, ranked, plans, stacks)
+
+
+@njit(parallel=True)
+def _inherit_each(broken, agents, options, rules, ranked, plans, stacks):
     for a in prange(len(agents.tile)):
         if agents.there[a]:
-            _hold_origin(np.int64(a), agents, plans)
-    for a in prange(len(agents.tile)):  # after the origins: who was observed on a tile that another one leaves wins
-        if agents.there[a]:
             _inherit(np.int64(a), broken, Crew(agents, options, rules, ranked, plans, stacks))
-
-
-@lean_njit
-def _hold_origin(a, agents, plans):  # a function, or Numba would see no reason to keep the two loops apart
-    plans.held[agents.origin[a], 0] = a
 
 
 @lean_njit
