@@ -51,6 +51,9 @@ if FITS:
             self._ensure_finalized()
             return 0
 
+        def _optimize_functions(self, module):
+            """Entries optimise all."""
+
         def own_module(self):
             return super()._get_module_for_linking()
 
