@@ -74,7 +74,10 @@ def parts_of(products: Iterable[str], device: str) -> list[Part]:
     made: dict[str, Callable[[], list[Part]]] = {
         "arm": lambda: _all_of_the_arm(device),
         "grid": lambda: [part for four in (4, 8) for part in grid_parts(device, "exact", four, uniform_cost=False)],
-        "fleet": lambda: fleet_parts(device),
+        "fleet": lambda: [
+            *fleet_parts(device),
+            Part("whole plans of fleets, goals for whoever comes", _compile_other_goals, (device,), 12),
+        ],
     }
     return [part for product in products for part in made[product]()]
 
@@ -203,6 +206,12 @@ def _compile_steps(device, motion, settings):
 def _compile_whole_plans(device, motion, settings):
     planner, starts = _fleet(device, motion, settings)
     planner.solve(starts[:2], starts[1::-1], time_limit_s=0.1)
+
+
+def _compile_other_goals(device):
+    planner, starts = _fleet(device, "four", None)
+    planner.solve(starts[:2], starts[1::-1], time_limit_s=0.1, assign=True)
+    planner.solve(starts[:2], starts[2], time_limit_s=0.1)
 
 
 def _fleet(device, motion, settings):
