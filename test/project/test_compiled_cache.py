@@ -8,7 +8,7 @@ import time
 import pytest
 from checkout import ROOT
 
-from gpu_planners import device
+from gpu_planners import code_cache, device
 
 MODULE = """
 import sys
@@ -39,23 +39,47 @@ print([int(f(3)) for f in made], sum(sum(f.stats.cache_hits.values()) for f in m
 """
 
 
+def run_made(folder, more=None):
+    """What made.py in a folder prints."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(folder / "cache")} | (more or {})
+    made = [sys.executable, folder / "made.py"]
+    run = subprocess.run(made, env=environment, capture_output=True, text=True, timeout=580)
+    assert run.returncode == 0, run.stderr
+    return run.stdout.strip()
+
+
 def outputs(folder):
     """What two runs of made.py in a folder print, one after the other."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(folder / "cache")}
-    answers = []
-    for _ in range(2):
-        run = subprocess.run(
-            [sys.executable, folder / "made.py"], env=environment, capture_output=True, text=True, timeout=580
-        )
-        assert run.returncode == 0, run.stderr
-        answers.append(run.stdout.strip())
-    return answers
+    return [run_made(folder) for _ in range(2)]
 
 
 def test_closures_of_functions_are_found_again_and_told_apart(tmp_path):
     (tmp_path / "made.py").write_text(MODULE)
     expected = "[3, 4, 6, 7, 30, 31, 60, 61]"
     assert outputs(tmp_path) == [f"{expected} 0", f"{expected} 8"]
+
+
+READY_MADE = """
+from pathlib import Path
+from gpu_planners import code_cache
+code_cache.READY_MADE = Path({folder!r})
+code_cache.FEATURES += {features}
+"""
+
+
+@pytest.mark.parametrize("features, hits", [((), 8), (("wings",), 0)])
+def test_code_that_a_wheel_brings_is_used_where_the_processor_fits(tmp_path, features, hits):
+    if not code_cache.fits_here():
+        pytest.skip(f"this processor is no {code_cache.PROCESSOR}")
+    (tmp_path / "made.py").write_text(MODULE)
+    making = {code_cache.MAKING: str(tmp_path / "ready"), "NUMBA_CPU_NAME": code_cache.PROCESSOR}
+    run_made(tmp_path, making | {"NUMBA_CPU_FEATURES": ""})
+    assert len(list((tmp_path / "ready").rglob("outer-*.code"))) == 8
+    wheel = READY_MADE.format(folder=str(tmp_path / "ready"), features=features)
+    (tmp_path / "sitecustomize.py").write_text(wheel)
+    loaded = run_made(tmp_path, {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])})
+    assert loaded == f"[3, 4, 6, 7, 30, 31, 60, 61] {hits}"
+    assert len(list((tmp_path / "cache").rglob("outer-*.code"))) == 8 - hits
 
 
 AT_ONCE = """
