@@ -21,6 +21,7 @@ def processes(count: int) -> Iterator[ProcessPoolExecutor]:
         yield pool
     except BaseException:
         answers, end = getattr(pool, "_result_queue", None), time.monotonic() + SOON_S
+        thread = getattr(pool, "_executor_manager_thread", None)
         pool.shutdown(wait=False, cancel_futures=True)
         while getattr(pool, "_cancel_pending_futures", False) and time.monotonic() < end:
             time.sleep(0.001)  # before Python 3.12 a pool hangs that loses its processes while cancelled work is left
@@ -28,8 +29,11 @@ def processes(count: int) -> Iterator[ProcessPoolExecutor]:
             child.terminate()
         if writer := getattr(answers, "_writer", None):  # the last one: the pool would wait for the rest of an answer
             writer.close()
+        if thread is not None:  # it holds the semaphores, which a program that ends by os._exit would leave behind
+            thread.join(SOON_S)
         raise
     finally:
+        answers = writer = thread = None  # the error's traceback keeps this frame
         pool.shutdown(wait=False, cancel_futures=True)
 
 
