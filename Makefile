@@ -1,4 +1,4 @@
-# make demo | test | test-all | bench | soundness set everything up by themselves; `make setup` does only that.
+# make demo | test | test-all | bench | soundness | docs set everything up by themselves; `make setup` does only that.
 #   PYTHON=python3.12   the Python to build .venv with (3.10 to 3.13)
 #   ROS_PACKAGES=folder ROS packages that no package index has, to be built into .venv: launch, moveit_msgs
 #   ARGS="..."          passed on, for instance: make test ARGS="-k collision -x"
@@ -19,7 +19,7 @@ driver_folders := $(foreach folder,$(subst :, ,$(LD_LIBRARY_PATH)),\
   $(if $(findstring nvidia,$(folder))$(findstring cuda,$(folder)),$(folder)))
 export LD_LIBRARY_PATH := $(subst $(empty) $(empty),:,$(strip $(driver_folders)))
 
-.PHONY: help setup demo test test-all lint bench soundness wheel clean
+.PHONY: help setup demo test test-all lint bench soundness docs wheel clean
 
 help:
 	@echo "make demo    plan through the real nodes: motions of a robot, paths of 10,000 agents, a fleet; draw them"
@@ -29,6 +29,7 @@ help:
 	@echo "make bench   measure, with peers, into out/bench"
 	@echo "make soundness   look for wrong answers (make soundness ARGS=\"--seconds 3600 --seed 1\")"
 	@echo "make setup   only set up .venv          (make setup PYTHON=python3.12)"
+	@echo "make docs    build the site, into out/docs; runs the tutorials and the gallery for its pictures"
 	@echo "make wheel   make a wheel with compiled code in it, in dist/"
 	@echo "make clean   remove .venv and everything built"
 
@@ -55,6 +56,10 @@ bench: setup
 
 soundness: setup
 	@$(IN_VENV) -m soundness $(ARGS)
+
+docs: setup
+	@$(IN_VENV) -m sphinx -W --keep-going -q -d out/doctrees docs out/docs $(ARGS)
+	@echo "the site: out/docs/index.html"
 
 wheel: setup
 	@$(IN_VENV) tools/make_wheel.py

@@ -1,6 +1,6 @@
 """Settings that describe themselves: a field of a settings class holds its default, text, range and unit.
 
-Validation, docstrings, ROS parameters, the files in `config/` and `docs/settings.md` all read these fields.
+Validation, docstrings, ROS parameters, the files in `config/` and the site's reference all read these fields.
 """
 
 from __future__ import annotations

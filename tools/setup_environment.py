@@ -368,7 +368,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--extras",
-        default="bench,dask,mpi,sim,test,view",
+        default="bench,dask,docs,mpi,sim,test,view",
         help="extras of setup.py to install, beside ros and, where there is an NVIDIA GPU, gpu (default: %(default)s)",
     )
     parser.add_argument("--demo", action="store_true", help="only what the demo needs, in place of extras and bytecode")

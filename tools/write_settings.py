@@ -1,4 +1,4 @@
-"""Write the parameter files of the nodes (config/*.yaml) and docs/settings.md from the settings classes.
+"""Write the parameter files of the nodes (config/*.yaml) from the settings classes.
 
     .venv/bin/python tools/write_settings.py
 
@@ -34,16 +34,6 @@ YAML_HEAD = """\
   {node}:
     ros__parameters:
 """
-PAGE_HEAD = """\
-# Settings
-
-`tools/write_settings.py` wrote this page from the settings classes, which also check values and describe the parameters
-of the nodes. `help(rrt_connect.Settings)` in Python and `ros2 param describe /arm_planner rrt_connect.range` say the
-same.
-
-A planner's settings are given to `solve`, those of a grid algorithm to `BlockPlanner`, those of a fleet to
-`FleetPlanner`; in a node each is the parameter `<planner>.<setting>`. Parameters marked * are read at start only.
-"""
 
 
 def yaml_value(rule):
@@ -77,29 +67,9 @@ def parameter_file(node, kind):
     return YAML_HEAD.format(node=node, launch=launch) + "\n".join(lines) + "\n"
 
 
-def table(rules):
-    """Rows of a Markdown table of some settings."""
-    yield from ("| setting | default | allowed | what it does |", "|---|---|---|---|")
-    for name, rule in rules.items():
-        default = json.dumps(rule.default).replace("Infinity", "inf")
-        yield f"| `{name}`{'*' if rule.read_only else ''} | `{default}` | {rule.range} | {rule.text} |"
-
-
-def page():
-    """The text of docs/settings.md."""
-    lines = []
-    for node, kind in NODES.items():
-        lines += ["", f"## {node}", "", *table(kind.rules)]
-        for prefix, held in settings_in(kind).items():
-            lines += ["", f"### {prefix}", "", *table(held.rules)]
-    return PAGE_HEAD + "\n".join(lines) + "\n"
-
-
 def texts():
     """{path below the checkout: text} of all files that this writes."""
-    return {f"config/{node}.yaml": parameter_file(node, kind) for node, kind in NODES.items()} | {
-        "docs/settings.md": page()
-    }
+    return {f"config/{node}.yaml": parameter_file(node, kind) for node, kind in NODES.items()}
 
 
 if __name__ == "__main__":

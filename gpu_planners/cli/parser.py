@@ -204,7 +204,7 @@ def _add_planning(group, time_s=10.0):
     group.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: %(default)s)")
     _add(group, "--time", "SECONDS", "longest search (default: %(default)s)", type=float, default=time_s)
     _add(group, "--margin", "METRES", "kept from obstacles (default: 0)", type=float, default=0.0)
-    text = "settings of the planner, see docs/settings.md: optimise_s=0 gives the same path for the same seed"
+    text = "settings, as help(rrt_connect.Settings) lists them: optimise_s=0 gives the same path for the same seed"
     _add_list(group, "--set", "NAME=VALUE", text)
 
 

@@ -1,5 +1,5 @@
-"""README's lines for ROS: each service call is answered by the nodes that its launch lines start; pasted into a shell
-where ros2 is installed, else as the messages that they spell."""
+"""The lines for ROS in README and the nodes' pages: the nodes that its launch lines start answer each service call;
+pasted into a shell where ros2 is installed, else as the messages that they spell."""
 
 import importlib
 import os
@@ -27,7 +27,8 @@ from gpu_planners.nodes.fleet.node import FleetPlannerNode
 from gpu_planners.nodes.grid.node import GridPlannerNode
 from gpu_planners.share import share_folder
 
-TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = ("README.md", "docs/arm_planner.md", "docs/grid_planner.md", "docs/fleet_planner.md")
+TEXT = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
 BLOCKS = re.findall(r"```bash\n(.*?)```", TEXT, re.DOTALL)
 CALLS = [call for block in BLOCKS for call in re.findall(r'ros2 service call (\S+) (\S+) "(.*?)"', block, re.DOTALL)]
 PUBLISHED = [
