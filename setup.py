@@ -7,6 +7,10 @@ from setuptools import Distribution, find_packages, setup
 
 NAME = "gpu_planners"
 VERSION = re.search(r'^__version__ = "(.+)"', Path(NAME, "__init__.py").read_text(), re.MULTILINE).group(1)
+# A package index shows README alone: without the picture and the links to files beside it.
+README = re.sub(
+    r"^!\[.*\n\n|\[([^]]+)\]\((?!https?:)[^)]+\)", r"\1", Path("README.md").read_text("utf-8"), flags=re.MULTILINE
+)
 
 LIBRARIES = [
     "argcomplete>=2.0",
@@ -108,8 +112,21 @@ setup(
     version=VERSION,
     description="Collision-free arm motions and many-agent grid paths, on an NVIDIA GPU or the CPU, for ROS 2",
     license="Apache-2.0",
+    license_files=["LICENSE"],
     maintainer="gpu_planners maintainers",
-    maintainer_email="maintainer@example.com",
+    long_description=README,
+    long_description_content_type="text/markdown",
+    keywords="robotics, motion planning, path finding, multi-agent, collision checking, CUDA, ROS 2, MoveIt, Nav2",
+    classifiers=[
+        "Development Status :: 4 - Beta",
+        "Environment :: GPU :: NVIDIA CUDA :: 12",
+        "Intended Audience :: Developers",
+        "Intended Audience :: Science/Research",
+        "Operating System :: POSIX :: Linux",
+        *(f"Programming Language :: Python :: 3.{minor}" for minor in range(10, 14)),
+        "Topic :: Scientific/Engineering",
+        "Typing :: Typed",
+    ],
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
     package_data={
         NAME: ["py.typed", "ready_made/compiled-*", "ready_made/*/*.code"],

@@ -42,6 +42,14 @@ def setup_arguments():
     return called.call_args.kwargs
 
 
+def shared_files(root):
+    """What must lie in share/gpu_planners: the package's own list, found apart from setup.py."""
+    files = [root / "package.xml"]
+    for folder in ("launch", "config", "urdf"):
+        files += [p for p in (root / folder).rglob("*") if p.is_file() and "__pycache__" not in p.parts]
+    return {str(file.relative_to(root)) for file in files}
+
+
 def python_files(folder, without=()):
     return [p for p in sorted(folder.rglob("*.py")) if not set(without) & set(p.relative_to(folder).parts)]
 

@@ -1,4 +1,4 @@
-"""Set-up, `make` targets, the wheel and the colcon build: what a user meets before anything is planned."""
+"""Set-up, `make` targets and the colcon build: what a user meets before anything is planned."""
 
 import importlib.util
 import os
@@ -8,12 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-import zipfile
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from checkout import PACKAGE, ROOT, copy_checkout, setup_arguments
+from checkout import ROOT, copy_checkout, setup_arguments, shared_files
 
 SETUP_SCRIPT = ROOT / "tools" / "setup_environment.py"
 IN_VENV = Path(sys.prefix).resolve() == (ROOT / ".venv").resolve()
@@ -208,53 +206,6 @@ def test_a_node_without_ros_says_what_is_missing(node, absent):
 @pytest.fixture(scope="module")
 def checkout_copy(tmp_path_factory):
     return copy_checkout(tmp_path_factory.mktemp("workspace") / "src" / "gpu_planners")
-
-
-def shared_files(root):
-    """What must lie in share/gpu_planners: the package's own list, found apart from setup.py."""
-    files = [root / "package.xml"]
-    for folder in ("launch", "config", "urdf"):
-        files += [p for p in (root / folder).rglob("*") if p.is_file() and "__pycache__" not in p.parts]
-    return {str(file.relative_to(root)) for file in files}
-
-
-@pytest.fixture(scope="module")
-def wheel(checkout_copy, tmp_path_factory):
-    pytest.importorskip("setuptools")
-    if int(version("setuptools").split(".")[0]) < 71:
-        pytest.importorskip("wheel", reason="building a wheel needs setuptools 71 or the package wheel")
-    folder = tmp_path_factory.mktemp("wheel")
-    build = (sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", folder, ".")
-    done = run(*build, cwd=checkout_copy)
-    assert done.returncode == 0, done.stderr
-    (file,) = folder.glob("*.whl")
-    return file
-
-
-@pytest.mark.slow
-def test_the_wheel_holds_the_package_and_its_shared_files(wheel):
-    names = set(zipfile.ZipFile(wheel).namelist())
-    modules = {str(p.relative_to(ROOT)) for kind in ("*.py", "*.pyi") for p in PACKAGE.rglob(kind)}
-    assert modules - names == set()
-    share = "/data/share/gpu_planners/"
-    assert {name.split(share)[1] for name in names if share in name} == shared_files(ROOT)
-    assert not [name for name in names if name.startswith(("test/", "benchmarks/", "gpu_planners_msgs/"))]
-
-
-@pytest.mark.slow
-def test_the_installed_wheel_works_outside_the_checkout(wheel, tmp_path):
-    # Without --ignore-installed, pip would take gpu_planners out of the environment that runs the tests.
-    apart = ("--ignore-installed", "--no-deps", "--no-index", "--prefix", tmp_path)
-    done = run(sys.executable, "-m", "pip", "install", *apart, wheel)
-    assert done.returncode == 0, done.stderr
-    (site,) = tmp_path.glob("lib/python3*/site-packages")
-    assert (tmp_path / "bin" / "gpu-planners").exists()
-    code = "import gpu_planners.share as s; print(s.__file__); print(s.share_folder())"
-    found = run(sys.executable, "-c", code, cwd=tmp_path, PYTHONPATH=str(site))
-    expected = [site / "gpu_planners" / "share.py", tmp_path / "share" / "gpu_planners"]
-    assert found.stdout.splitlines() == [str(path) for path in expected]
-    done = run(tmp_path / "bin" / "gpu-planners", "--help", cwd=tmp_path, PYTHONPATH=str(site))
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture(scope="module")
