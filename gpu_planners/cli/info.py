@@ -27,6 +27,7 @@ EXTRAS = {  # extra of setup.py: (modules that show that it is there, what it is
     "sim": (("mujoco",), "motions executed in physics"),
     "test": (("pytest", "hypothesis", "pinocchio", "coal"), "tests"),
     "bench": (("pinocchio", "coal", "ompl"), "the benchmarks' peers"),
+    "docs": (("sphinx", "sphinx_gallery", "furo"), "the site"),
 }
 ROS_PACKAGES = {  # used where they are installed: what there is with them
     "launch_ros": "ros2 launch",
@@ -58,7 +59,7 @@ def _device_table():
     from ..device import cuda_problem
 
     table = _table("Devices", "device", "state")
-    table.add_row("cpu", f"{len(os.sched_getaffinity(0))} cores, {platform.machine()}")
+    table.add_row("cpu", f"{len(os.sched_getaffinity(0))} cores, {platform.machine()}{_openmp_problem()}")
     problem = cuda_problem()
     if problem:
         table.add_row("cuda", f"[yellow]not usable[/]: {escape(problem)}\n{_how_to_get_cuda()}")
@@ -71,6 +72,15 @@ def _device_table():
             f"cuda:{device.id}", f"{name}, compute capability {'.'.join(map(str, device.compute_capability))}"
         )
     return table
+
+
+def _openmp_problem():
+    """Numba's other threads end the process when several threads of it plan at once."""
+    try:
+        import numba.np.ufunc.omppool  # noqa: F401
+    except ImportError:
+        return "; [yellow]GNU OpenMP missing[/], only one thread may plan: apt install libgomp1"
+    return ""
 
 
 def _how_to_get_cuda():
