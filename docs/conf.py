@@ -38,6 +38,7 @@ autodoc_typehints_format = "short"
 maximum_signature_line_length = 100
 
 EXAMPLES = HERE.parent / "examples"
+os.environ.setdefault("PROBLEMS", "2000")  # of the data set's tutorial, which makes 100,000
 
 
 def runs(file):
@@ -48,10 +49,8 @@ def runs(file):
 
 def written_files(block, block_vars, gallery_conf):
     """-> reStructuredText that shows what the block has written into out/: pictures, animations and pages."""
-    folder, before = (
-        Path(block_vars["src_file"]).parent / "out",
-        block_vars["example_globals"].setdefault("__seen__", {}),
-    )
+    folder = Path(block_vars["src_file"]).parent / "out"
+    before = block_vars["example_globals"].setdefault("__seen__", {})
     now = {file: file.stat().st_mtime_ns for file in sorted(folder.glob("*"))}
     pictures, frames = [], []
     for file in (file for file, time in now.items() if before.get(file) != time):

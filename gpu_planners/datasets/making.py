@@ -53,7 +53,8 @@ def make(
     problems: how many;  rows: of a file
     devices: that the workers of each machine share, such as "cuda:0,cuda:1"; by default the CPU, or all CUDA
         devices, as the recipe's device is
-    workers: processes; 0: one for each device, or only this process for one device
+    workers: processes; 0: one for each device, or only this process for one device. Processes import the script that
+        calls this, which therefore needs `if __name__ == "__main__":`
     executor: runs the chunks in place of these processes: mpi4py's, Dask's, any
     told: called after each chunk with the number of rows, and how many of the new ones are solved
 
