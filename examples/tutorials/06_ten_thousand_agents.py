@@ -4,7 +4,7 @@
 
 You have a map and many robots, players or parcels, each of which wants the shortest way to a goal.
 ``BlockPlanner`` computes the distance to the goal once, for every tile of the map (a *field*), and lets all
-agents walk downhill in it. So 10,000 paths take about twice as long as one.
+agents walk downhill in it. So 10,000 paths take a few times as long as one, not 10,000 times.
 
 You learn how to load a map, plan for thousands of agents, change the map and plan again in a fraction of the
 time, and how to check every answer with a library that shares no code with the planner. The agents of this page
