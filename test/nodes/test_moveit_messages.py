@@ -25,11 +25,12 @@ from gpu_planners.errors import GpuPlannersError, ObstacleError
 from gpu_planners.nodes.arm.scene_objects import SceneObject, SceneObjects, Source
 from gpu_planners.nodes.common.request_error import RequestError
 from gpu_planners.nodes.moveit import objects as object_messages
-from gpu_planners.nodes.moveit.constraints import read_constraints
-from gpu_planners.nodes.moveit.goals import goals_in
+from gpu_planners.nodes.moveit.constraints import OrientationRegion, Region, read_constraints
+from gpu_planners.nodes.moveit.goals import goals_in, project
 from gpu_planners.nodes.moveit.reference import Reference
 from gpu_planners.nodes.moveit.scene_messages import apply, scene_message
 from gpu_planners.nodes.moveit.shapes import PLANE_REACH, read_shapes, read_volumes
+from gpu_planners.share import share_folder
 
 TURN = Rotation.from_euler("XYZ", [0.3, -0.7, 1.1])
 
@@ -363,6 +364,18 @@ def test_goals_of_bands_are_spread_over_them(reference, checker):
     goals = goals_in(region, checker, np.array([0.0, 0.0, 0.4]), 8, time.monotonic() + 20, 0)
     assert len(goals) == 8 and (np.abs(goals[:, :2] - (1.0, 0.5)) <= 0.3 + 1e-9).all()
     assert np.isin(0.4, goals[:, 2])  # nothing is asked of the third joint: it may stay
+
+
+def test_a_search_may_begin_where_angles_flip():
+    """Half a turn away from what is wanted, angles jump from pi to -pi, and differences of them are huge."""
+    arm, rng = load_urdf(share_folder() / "urdf/dl14_arm.urdf"), np.random.default_rng(0)
+    for q in rng.uniform(-3.0, 3.0, (40, arm.dof)):
+        q = np.clip(q, arm.lower, arm.upper)
+        wanted = arm.link_poses(q)[arm.tip_link][0, :3, :3] @ np.diag([1.0, -1.0, -1.0])
+        turned = OrientationRegion("it", arm.tip_link, np.eye(3), wanted, np.full(3, 0.01), False)
+        region = Region("it", orientations=(turned,))
+        found = project(region, arm, np.r_[[q], rng.uniform(arm.lower, arm.upper, (63, arm.dof))], rng, np.inf)
+        assert region.satisfied(arm, found).all()
 
 
 def test_a_frame_that_moves_counts_where_the_state_has_it(reference, robot):

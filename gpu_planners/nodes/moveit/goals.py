@@ -239,6 +239,7 @@ INSIDE = 0.9  # part of a tolerance that is aimed at, so that rounding does not 
 STEP = 1e-6  # rad or m, of differences
 ITERATIONS = 60
 DAMPING = 1e-3, 1e-8, 1e3  # at first, least, most
+ROUNDING = 1e-12  # least damping by the system's size, which is huge where a difference straddles a flip of angles
 
 
 def project(region: Region, robot: RobotModel, q: np.ndarray, rng: np.random.Generator, until: float) -> np.ndarray:
@@ -260,7 +261,9 @@ def project(region: Region, robot: RobotModel, q: np.ndarray, rng: np.random.Gen
             break
         here, left, some = q[going], residuals[going], [points[going] for points in targets]
         J = _derivatives(region, robot, here, some) * (left != 0)[:, :, None]
-        system = J.transpose(0, 2, 1) @ J + damping[going, None, None] * np.eye(robot.dof)
+        system = J.transpose(0, 2, 1) @ J
+        least = ROUNDING * np.trace(system, axis1=1, axis2=2)
+        system += np.maximum(damping[going], least)[:, None, None] * np.eye(robot.dof)
         move = -np.linalg.solve(system, J.transpose(0, 2, 1) @ left[:, :, None])[:, :, 0]
         moved = here + move
         moved = np.where(robot.continuous, moved, np.clip(moved, robot.lower, robot.upper))
