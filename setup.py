@@ -8,8 +8,12 @@ from setuptools import Distribution, find_packages, setup
 NAME = "gpu_planners"
 VERSION = re.search(r'^__version__ = "(.+)"', Path(NAME, "__init__.py").read_text(), re.MULTILINE).group(1)
 # A package index shows README alone: without the picture and the links to files beside it.
+# colcon builds in a folder with links to some of the files: to setup.py, not to README.md.
 README = re.sub(
-    r"^!\[.*\n\n|\[([^]]+)\]\((?!https?:)[^)]+\)", r"\1", Path("README.md").read_text("utf-8"), flags=re.MULTILINE
+    r"^!\[.*\n\n|\[([^]]+)\]\((?!https?:)[^)]+\)",
+    r"\1",
+    Path(__file__).resolve().with_name("README.md").read_text("utf-8"),
+    flags=re.MULTILINE,
 )
 
 LIBRARIES = [
@@ -112,7 +116,6 @@ setup(
     version=VERSION,
     description="Collision-free arm motions and many-agent grid paths, on an NVIDIA GPU or the CPU, for ROS 2",
     license="Apache-2.0",
-    license_files=["LICENSE"],
     maintainer="gpu_planners maintainers",
     long_description=README,
     long_description_content_type="text/markdown",

@@ -5,6 +5,7 @@ The executables start here, so that a missing ROS is said in words.
 
 import importlib
 import os
+import platform
 import signal
 import sys
 from functools import partial
@@ -29,7 +30,12 @@ def run_executable(module: str, interrupted: bool = False) -> int:
         importlib.import_module("rclpy")  # else the first that is missing may be one of messages
         main = importlib.import_module(f"gpu_planners.{module}").main
     except ModuleNotFoundError as error:
-        name = (error.name or "").split(".")[0]
+        name, _, part = (error.name or "").partition(".")
+        if name == "rclpy" and part:  # its compiled part
+            sys.exit(
+                f"{module} runs on Python {platform.python_version()}, for which the ROS 2 in PYTHONPATH is not built: "
+                f"use its Python, or start without that ROS 2 (env -u PYTHONPATH), {SET_UP}"
+            )
         package = f"ros-{os.environ.get('ROS_DISTRO', '<distribution>')}-{name.replace('_', '-')}"
         of_ros = name.endswith(("_msgs", "_interfaces"))
         way = f"apt install {package}, {SET_UP}" if of_ros else f"pip install {name}"

@@ -203,6 +203,14 @@ def test_a_node_without_ros_says_what_is_missing(node, absent):
     assert f"'{absent}'" in done.stderr or (absent != "rclpy" and "'rclpy'" in done.stderr)
 
 
+def test_a_node_with_the_ros_of_another_python_says_so():
+    pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+    code = "import sys; sys.modules['rclpy._rclpy_pybind11'] = None; import gpu_planners.nodes as n; n.grid_planner()"
+    done = run(sys.executable, "-c", code)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr and "for which the ROS 2 in PYTHONPATH is not built" in done.stderr
+
+
 @pytest.fixture(scope="module")
 def checkout_copy(tmp_path_factory):
     return copy_checkout(tmp_path_factory.mktemp("workspace") / "src" / "gpu_planners")
