@@ -47,13 +47,16 @@ def runs(file):
     return all(importlib.util.find_spec(name) for line in needs for name in line.split())
 
 
+# {file: when it was written} of what examples have written before this block
+SEEN = {file: file.stat().st_mtime_ns for file in EXAMPLES.glob("*/out/*")}
+
+
 def written_files(block, block_vars, gallery_conf):
     """-> reStructuredText that shows what the block has written into out/: pictures, animations and pages."""
     folder = Path(block_vars["src_file"]).parent / "out"
-    before = block_vars["example_globals"].setdefault("__seen__", {})
     now = {file: file.stat().st_mtime_ns for file in sorted(folder.glob("*"))}
     pictures, frames = [], []
-    for file in (file for file, time in now.items() if before.get(file) != time):
+    for file in (file for file, time in now.items() if SEEN.get(file) != time):
         if file.suffix in (".png", ".gif"):
             pictures.append(Path(next(block_vars["image_path_iterator"])).with_suffix(file.suffix))
             shutil.copy(file, pictures[-1])
@@ -63,7 +66,7 @@ def written_files(block, block_vars, gallery_conf):
             shutil.copy(file, pages / file.name)
             frame = f'<iframe src="../pages/{file.name}" title="{file.stem}" loading="lazy"></iframe>'
             frames.append(f".. raw:: html\n\n    {frame}\n\n")
-    before.update(now)
+    SEEN.update(now)
     return figure_rst([str(file) for file in pictures], gallery_conf["src_dir"]) + "".join(frames)
 
 
@@ -74,6 +77,7 @@ sphinx_gallery_conf = {
     "filename_pattern": rf"/(?:{'|'.join(ready)})\.py$",
     "plot_gallery": os.environ.get("SITE_RUNS", "1") != "",
     "image_scrapers": (written_files,),
+    "capture_repr": (),  # what is printed is shown, not what a block's last line returns
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_signature": False,
