@@ -58,7 +58,7 @@ EXTRAS = {
     ],
     "dataset": ["pyarrow>=16,<27"],
     "dask": ["distributed>=2024.5"],
-    "demo": ["coal>=3.0", "example-robot-data>=4.3", "matplotlib>=3.7", "pin>=3.0"],
+    "demo": ["coal>=3.0", "example-robot-data>=4.3", "matplotlib>=3.7", "pin>=3.0", "viser>=1.1,<2"],
     "docs": [
         "coal>=3.0",
         "example-robot-data>=4.3",

@@ -48,7 +48,7 @@ def run(options: argparse.Namespace, _rest: list[str]) -> None:
     if options.picture:
         draw_path(robot, world, result.path, options.picture)
     if options.view:
-        from .view.saved_page import motion_page
+        from ..arm.view.saved_page import motion_page
 
         _write(options.view, motion_page(robot, world, tip, motion.trajectory))
     if not options.quiet:

@@ -20,19 +20,31 @@ from gpu_planners_msgs.srv import PlanMotion
 from .. import verify
 from ..arm import load_urdf
 from ..arm.collision.scene_file import fixed_frames, load_scene
+from ..arm.trajectory import Trajectory
 from ..arm.view.drawing import draw_path
+from ..arm.view.saved_page import motion_page
 from ..errors import GpuPlannersError
+from ..nodes.arm.conversions import trajectory_of
 from ..nodes.arm.parameters import PLANNERS, ArmParameters
 from ..nodes.common.parameters import settings_in
 from ..nodes.common.ros import seconds
 from ..share import example_robots_share, share_folder
-from .node import LOADING, NodeClient, facts_of, ms, shown, table_of, verdict
+from .node import LOADING, NodeClient, facts_of, ms, table_of, verdict
+from .page import About, Report
 
 PANDA = Path("example-robot-data/robots/panda_description")
 SCENE = share_folder() / "config/scenes/panda_table_shelf.yaml"
+ABOUT = About(
+    "Motions of a robot arm",
+    "A Panda is asked to reach into a shelf, from one compartment into the other, and into the shelf's top, which is "
+    "impossible. coal checks what the node answers. Then every planner answers one of the requests.",
+    ".venv/bin/arm_planner --ros-args -p robot_description_file:=robot.urdf",
+)
+TIP = "panda_hand_tcp"
 JOINTS = tuple(f"panda_joint{number}" for number in range(1, 8))
 READY = (0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785)
 FORWARD = Quaternion(x=0.0, y=math.sqrt(0.5), z=0.0, w=math.sqrt(0.5))  # the gripper points along x, into the shelf
+REST_S = 0.5  # between the motions on the page
 MOMENT_S = 2.0  # between two motions that are shown
 TIME_LIMIT_S = 4.0  # of each planner, when all are compared
 SUCCESS = PlanMotion.Response.SUCCESS
@@ -77,15 +89,15 @@ def demo_robot() -> dict[str, str]:
     return {"urdf": urdf, "srdf": srdf, "package_dir": str(share), "group": "arm"}
 
 
-def run(console: Console, options: Namespace) -> bool:
-    """Ask, check, print and draw. Did everything pass its checks?"""
+def run(console: Console, options: Namespace) -> Report:
+    """Ask, check and draw."""
     files = demo_robot()
     parameters = {
         "robot_description_file": files["urdf"],
         "srdf_file": files["srdf"],
         "package_dirs": [files["package_dir"]],
         "group": files["group"],
-        "tip_link": "panda_hand_tcp",
+        "tip_link": TIP,
         "scene_file": SCENE,
     }
     with NodeClient("arm", PlanMotion, "plan_motion", parameters, options) as client:
@@ -100,12 +112,13 @@ def run(console: Console, options: Namespace) -> bool:
                 _pause(client, response)
             options.seed += 1
         answers = list(_ask_all(client, options.seed))
-        _draw_longest(console, judge, answers, options.picture)
+        files = _draw(console, judge, answers, Path(options.out))
         with console.status("asking every planner; the first time on a machine each is compiled"):
             path = answers[0][1].path
             compared = _ask_planners(client, _positions(path)[-1] if path.points else READY, options)
     with console.status("checking by coal"):
-        return _report(console, judge, answers, compared)
+        passed, shown = _report(judge, answers, compared)
+    return Report(passed, shown, files)
 
 
 class Judge:
@@ -171,16 +184,22 @@ def _ask_planners(client, start, options):
     return answers
 
 
-def _draw_longest(console, judge, answers, file):
+def _draw(console, judge, answers, folder):
+    """A picture of the longest motion, and a page that plays all of them, one after the other."""
     solved = [response for _, response, _ in answers if response.code == SUCCESS]
-    if solved:
-        path = max(solved, key=lambda response: response.path_length).path
-        picture = draw_path(judge.robot, judge.world, _positions(path), file)
-        console.print(f"picture of the longest motion: {shown(picture)}\n", soft_wrap=True)
+    if not solved:
+        return []
+    path = max(solved, key=lambda response: response.path_length).path
+    picture = draw_path(judge.robot, judge.world, _positions(path), folder / "demo.png")
+    console.print(f"picture of the longest motion: [bold]{escape(str(picture))}[/]\n", soft_wrap=True)
+    page = folder / "demo_arm.html"
+    motions = joined([trajectory_of(response.trajectory) for response in solved])
+    page.write_text(motion_page(judge.robot, judge.world, TIP, motions), encoding="utf-8")
+    return [(page, "the motions, one after the other: turn the view with the mouse"), (picture, "the longest motion")]
 
 
-def _report(console, judge, answers, compared):
-    """Print the tables. Did every motion pass its checks?"""
+def _report(judge, answers, compared):
+    """(did every motion pass its checks, tables and texts)"""
     passed, refused, robot = [], [], judge.robot
     table = table_of("Requests to arm_planner/plan_motion", COLUMNS)
     for question, response, round_trip in answers:
@@ -207,10 +226,15 @@ def _report(console, judge, answers, compared):
         scene=f"{SCENE.name}: {len(judge.world.names)} obstacles",
         device=next((response.device for _, response, _ in answers if response.device), "unknown"),
     )
-    console.print(facts, table, comparison, sep="\n")
-    for text in refused:
-        console.print(text, soft_wrap=True)
-    return all(passed)
+    return all(passed), [facts, table, comparison, *refused]
+
+
+def joined(motions: list[Trajectory]) -> Trajectory:
+    """One motion after the other, with a rest between."""
+    begins = np.cumsum([0.0, *(motion.duration + REST_S for motion in motions[:-1])])
+    times = [begin + motion.times for begin, motion in zip(begins, motions, strict=True)]
+    rows = ([getattr(motion, name) for motion in motions] for name in ("positions", "velocities", "accelerations"))
+    return Trajectory(*map(np.concatenate, (times, *rows)))
 
 
 def _figures(response):

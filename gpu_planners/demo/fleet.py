@@ -20,8 +20,15 @@ from ..grid.maps.generated import warehouse_map
 from ..nodes.common.map_messages import pose_list
 from ..verify import Conflict, conflicts
 from .ahead import MOTION
-from .node import LOADING, MapClient, facts_of, shown, verdict
+from .node import LOADING, MapClient, facts_of, verdict
+from .page import About, Report
 
+ABOUT = About(
+    "A fleet in a warehouse",
+    "Robots that turn on the spot carry goods between shelves and the strips on both sides, as the node tells "
+    "them. For a third of the time some tiles are blocked. A validator looks for two that meet.",
+    'make demo ARGS="--only fleet --fleet-agents 2000 --fleet-steps 300"',
+)
 ROWS, COLS, APRON = 78, 134, 8
 PARAMETERS = {"motion": MOTION, "lockstep": True, "step_s": 1.0, "silent_after_s": 60.0}  # this machine may be busy
 CHOICES = 4  # places, of which the nearest one becomes an agent's goal
@@ -31,8 +38,8 @@ AHEAD = np.array([(0, 1), (1, 0), (0, -1), (-1, 0)])
 TURNS = {AgentActions.TURN_LEFT: 1, AgentActions.TURN_RIGHT: 3}
 
 
-def run(console: Console, options: Namespace) -> bool:
-    """Move a fleet, check, print and draw. Did everything pass its checks?"""
+def run(console: Console, options: Namespace) -> Report:
+    """Move a fleet, check and draw."""
     grid, steps = warehouse_map(ROWS, COLS, 4, apron=APRON), options.fleet_steps
     if steps < 2:
         raise GpuPlannersError(f"--fleet-steps is {steps}; allowed: 2 or more")
@@ -46,7 +53,7 @@ def run(console: Console, options: Namespace) -> bool:
             if step in (steps // 3, 2 * steps // 3):
                 client.send_map(warehouse.change_map())
             warehouse.do(client.ask_step(warehouse))
-    return _report(console, warehouse, client.times, options)
+    return _report(warehouse, client.times, Path(options.out))
 
 
 class Warehouse:
@@ -162,7 +169,7 @@ class FleetClient(MapClient):
         return message
 
 
-def _report(console, warehouse, times, options):
+def _report(warehouse, times, folder):
     positions, headings, goals = map(np.array, zip(*warehouse.history))
     reached = int((positions[1:] == goals[1:]).all(axis=2).sum())
     found, steps, agents = warehouse.conflicts(), len(positions) - 1, f"{len(warehouse.ids):,} agents"
@@ -180,10 +187,8 @@ def _report(console, warehouse, times, options):
             f"{steps} steps of {agents}: no conflict",
         ),
     )
-    console.print(facts)
-    page, picture = Path(options.fleet_page), Path(options.fleet_picture)
-    told = f"{shown(page)}, a picture of the end: {shown(picture)}"
+    page, picture = folder / "demo_fleet.html", folder / "demo_fleet.png"
     page.write_text(fleet_page(grid, positions, headings, goals, f"{agents} in a warehouse"), encoding="utf-8")
     draw_fleet(grid, positions).save(picture)
-    console.print(f"\na page that plays the moves: {told}", soft_wrap=True)
-    return not found and reached > 0
+    files = [(page, "the moves: press play, click an agent to follow it"), (picture, "the end")]
+    return Report(not found and reached > 0, [facts], files)

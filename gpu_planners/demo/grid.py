@@ -19,8 +19,15 @@ from ..nodes.common.map_scene import load_map
 from ..nodes.grid.conversions import path_set_of
 from ..verify import broken_paths, costs_to_goal
 from .ahead import CONNECTIVITY
-from .node import LOADING, MapClient, facts_of, ms, shown, table_of, verdict
+from .node import LOADING, MapClient, facts_of, ms, table_of, verdict
+from .page import About, Report
 
+ABOUT = About(
+    "Paths of many agents",
+    "All agents go to one goal on a map of caves and rooms; then obstacles fall on the map; then they go to 15 goals. "
+    "Dijkstra's algorithm checks the costs, and some of the paths are walked tile by tile.",
+    'make demo ARGS="--only grid --agents 100000 --map map.yaml"',
+)
 RESOLUTION = 0.05  # metres a tile of the generated map
 GOALS = 16
 FALLEN, FALLEN_SIDE = 40, 16  # obstacles that fall on the map, and their side in tiles
@@ -50,8 +57,8 @@ class Case(NamedTuple):
         return PlanAgents.Request(start_points=starts, goal_points=goals)
 
 
-def run(console: Console, options: Namespace) -> bool:
-    """Ask, check, print and draw. Did everything pass its checks?"""
+def run(console: Console, options: Namespace) -> Report:
+    """Ask, check and draw."""
     size, seed = options.size, options.seed
     if options.map:
         grid = load_map(options.map, CONNECTIVITY)
@@ -66,7 +73,7 @@ def run(console: Console, options: Namespace) -> bool:
         change_s = _publish(client, cases[1].grid, cases[1].message(agents=1))
         answers += [_ask(client, case.message()) for case in cases[1:]]
     with console.status("checking by Dijkstra"):
-        return _report(console, cases, answers, change_s, options)
+        return _report(cases, answers, change_s, options)
 
 
 def _publish(client, grid, request):
@@ -107,7 +114,7 @@ def _with_fallen_obstacles(grid, goals, seed):
     return GridMap(costs, grid.connectivity, grid.resolution, grid.origin)
 
 
-def _report(console, cases, answers, change_s, options):
+def _report(cases, answers, change_s, options):
     table, passed, fields = table_of("Requests to grid_planner/plan_agents", COLUMNS), [], []
     for case, (answer, round_trip) in zip(cases, answers, strict=True):
         paths = path_set_of(answer)
@@ -125,17 +132,13 @@ def _report(console, cases, answers, change_s, options):
         device=f"{first.device}, algorithm {first.algorithm}, {grid.connectivity} neighbours a tile",
         change=f"{FALLEN} obstacles fell on the map; {ms(change_s)} from its message to the first answer on it",
     )
-    console.print(facts, table, sep="\n")
-    for case, (answer, _) in [*zip(cases, answers, strict=True)][:2]:
-        if any(answer.codes):
-            console.print(f"[yellow]'{case.title}':[/] {escape(answer.message)}", soft_wrap=True)
+    told = [(case.title, answer) for case, (answer, _) in zip(cases, answers, strict=True)][:2]
+    texts = [f"[yellow]'{title}':[/] {escape(answer.message)}" for title, answer in told if any(answer.codes)]
     tiles, offsets = path_set_of(first).paths()
     upside_down = options.map and options.map.endswith(".map")  # MovingAI's row 0 is the uppermost
-    file = Path(options.grid_picture)
-    written = f"picture of the map, the costs to the goal and all paths to it: {shown(file)}"
-    draw_map(grid, fields[0], np.split(tiles, offsets[1:-1]), row_0_below=not upside_down).save(file)
-    console.print(f"\n{written}", soft_wrap=True)
-    return all(passed)
+    picture = Path(options.out) / "demo_grid.png"
+    draw_map(grid, fields[0], np.split(tiles, offsets[1:-1]), row_0_below=not upside_down).save(picture)
+    return Report(all(passed), [facts, table, *texts], [(picture, "the map, the costs to the goal, all paths to it")])
 
 
 def _check(case, paths, seed):

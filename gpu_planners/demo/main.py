@@ -7,27 +7,18 @@ import argparse
 import contextlib
 import os
 import sys
+from pathlib import Path
 
 import rclpy
 from rclpy.executors import ExternalShutdownException
 from rich.console import Console
+from rich.markup import escape
 
 from ..device import device_names
 from ..errors import GpuPlannersError
 from . import ahead, arm, fleet, grid
+from .page import write_page
 
-NEXT = """
-What to try next
-  another seed, another device        make demo ARGS="--seed 3 --device cpu"
-  many agents, a map of your own      make demo ARGS="--only grid --agents 100000 --map map.yaml"
-  a fuller warehouse, for longer      make demo ARGS="--only fleet --fleet-agents 2000 --fleet-steps 300"
-  your own robot, as a node           .venv/bin/arm_planner --ros-args -p robot_description_file:=robot.urdf
-  your own map, as a node             .venv/bin/grid_planner --ros-args -p map_file:=map.yaml
-  with RViz, where ROS 2 is installed ros2 launch gpu_planners demo.launch.py (arm), or
-                                      ros2 launch gpu_planners grid_planner.launch.py rviz:=true map:=...
-  another planner                     the field `planner` or `algorithm` of a request; parameters of the same names
-  how fast it is                      make bench
-  the library without ROS             README.md, \"In Python, without ROS\""""
 PARTS = {"arm": arm, "grid": grid, "fleet": fleet}
 
 
@@ -40,13 +31,17 @@ def main(arguments: list[str] | None = None) -> int:
             os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
             os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
         rclpy.init(args=options.ros_arguments)
-        passed = []
+        told, folder = {}, Path(options.out)
+        folder.mkdir(parents=True, exist_ok=True)
         with contextlib.nullcontext() if options.only or options.no_node else ahead.compiling(options.device):
             for name in [options.only] if options.only else PARTS:
                 console.rule(f"[bold]{name}_planner", align="left")
-                passed.append(PARTS[name].run(console, options))
-        console.print(NEXT, soft_wrap=True)
-        return 0 if all(passed) else 1
+                report = PARTS[name].run(console, options)
+                console.print(*report.shown, sep="\n")
+                told[name] = PARTS[name].ABOUT, report
+        write_page(folder / "demo.html", told)
+        console.print(f"\nall of it on one page: [bold]{escape(str(folder / 'demo.html'))}[/]", soft_wrap=True)
+        return 0 if all(report.passed for _, report in told.values()) else 1
     except GpuPlannersError as error:
         console.print(f"demo: {error}", style="bold red", markup=False, soft_wrap=True)
         return 1
@@ -57,19 +52,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 OPTIONS = {  # of a group: (option, default, text)
-    "arm": [("picture", "out/demo.png", "file of the picture")],
     "grid": [
         ("map", None, "map_server .yaml or MovingAI .map, in place of a map of our own"),
         ("size", 1024, "rows and columns of the generated map"),
         ("agents", 10_000, "how many agents"),
-        ("grid-picture", "out/demo_grid.png", "file of the picture"),
     ],
-    "fleet": [
-        ("fleet-agents", 1000, "how many agents"),
-        ("fleet-steps", 60, "seconds of their time"),
-        ("fleet-page", "out/demo_fleet.html", "file of the page"),
-        ("fleet-picture", "out/demo_fleet.png", "file of the picture"),
-    ],
+    "fleet": [("fleet-agents", 1000, "how many agents"), ("fleet-steps", 60, "seconds of their time")],
 }
 
 
@@ -81,6 +69,7 @@ def _options(arguments):
     parser.add_argument("--only", choices=tuple(PARTS), help="one part of the demo (default: all)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of planners and generated maps (default: %(default)s)")
+    parser.add_argument("--out", default="out", help="folder of the page and its pictures (default: %(default)s)")
     parser.add_argument("--no-node", action="store_true", help="ask nodes that run already")
     parser.add_argument("--repeat", action="store_true", help="ask for the arm's motions without end, until Ctrl-C")
     for name, options in OPTIONS.items():

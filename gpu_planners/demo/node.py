@@ -16,7 +16,6 @@ from rcl_interfaces.srv import SetParameters
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from rich.markup import escape
 from rich.table import Table
 from std_msgs.msg import Header
 
@@ -148,9 +147,3 @@ def verdict(wrong: str, right: str) -> str:
 
 def ms(seconds: float, digits: int = 0) -> str:
     return f"{1e3 * seconds:.{digits}f} ms"
-
-
-def shown(file: Path) -> str:
-    """A file's name, as it is printed; its folder is made."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    return f"[bold]{escape(str(file))}[/]"

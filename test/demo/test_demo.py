@@ -1,6 +1,7 @@
 """The demo as a new user runs it, and that its checks find what they are there to find."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -46,6 +47,15 @@ def timed(robot):
     )
 
 
+def text_of_page(file, files):
+    """The text of the page of results, which shows these files beside it and nothing from elsewhere."""
+    page = file.read_text(encoding="utf-8")
+    links = set(re.findall(r'(?:src|href)="([^"]*)"', page))
+    assert links == set(files) and all((file.parent / link).stat().st_size > 20_000 for link in links)
+    assert "http" not in page
+    return page
+
+
 @pytest.mark.slow
 def test_the_demo_runs_checks_and_draws(tmp_path):
     pytest.importorskip("coal")
@@ -53,9 +63,8 @@ def test_the_demo_runs_checks_and_draws(tmp_path):
         demo_robot()
     except GpuPlannersError as error:
         pytest.skip(str(error))
-    picture = tmp_path / "demo.png"
     command = [sys.executable, "-m", "gpu_planners.demo.main", "--only", "arm", "--device", "cpu"]
-    run = subprocess.run([*command, "--picture", str(picture)], capture_output=True, text=True, timeout=580)
+    run = subprocess.run([*command, "--out", tmp_path / "out"], capture_output=True, text=True, timeout=580)
     assert run.returncode == 0, run.stdout + run.stderr
     for word in (
         "panda",
@@ -65,7 +74,7 @@ def test_the_demo_runs_checks_and_draws(tmp_path):
         "refused, code -12",
         "shelf_top",
         "Every planner",
-        "What to try next",
+        "out/demo.html",
     ):
         assert word in run.stdout
     assert "hits " not in run.stdout and run.stdout.count("kept") == 3
@@ -76,7 +85,8 @@ def test_the_demo_runs_checks_and_draws(tmp_path):
     for row in rows.values():  # ... │ raw time ms │ raw length rad │ time ms │ length rad │
         raw, short = (float(row[i - 1]) for i, word in enumerate(row) if word == "rad")
         assert 0 < short <= raw
-    assert picture.stat().st_size > 20_000
+    page = text_of_page(tmp_path / "out/demo.html", ["demo_arm.html", "demo.png"])
+    assert "Motions of a robot arm" in page and page.count("kept") == 3 and "All checks passed" in page
 
 
 @pytest.mark.slow
@@ -120,7 +130,6 @@ def test_the_grid_demo_runs_checks_and_draws(tmp_path, kind):
         rows = ["".join(".@"[int(blocked)] for blocked in row) for row in grid.blocked]
         (tmp_path / "caves.map").write_text("\n".join(["type octile", "height 96", "width 128", "map", *rows]) + "\n")
         options = ["--map", str(tmp_path / "caves.map")]
-    picture = tmp_path / "out" / "grid.png"
     command = [
         sys.executable,
         "-m",
@@ -134,9 +143,7 @@ def test_the_grid_demo_runs_checks_and_draws(tmp_path, kind):
         "--size",
         "160",
     ]
-    run = subprocess.run(
-        [*command, "--grid-picture", str(picture), *options], capture_output=True, text=True, timeout=280
-    )
+    run = subprocess.run([*command, "--out", tmp_path / "out", *options], capture_output=True, text=True, timeout=280)
     assert run.returncode == 0, run.stdout + run.stderr
     size = "160 x 160" if kind == "generated" else "96 x 128"
     for word in (
@@ -150,22 +157,24 @@ def test_the_grid_demo_runs_checks_and_draws(tmp_path, kind):
         size,
         "cpu",
         "exact",
-        "What to try next",
+        "out/demo.html",
     ):
         assert word in run.stdout, run.stdout
     assert "differ" not in run.stdout and "wrong" not in run.stdout
-    assert Image.open(picture).size[0] >= 1000
+    assert "300 equal" in text_of_page(tmp_path / "out/demo.html", ["demo_grid.png"])
+    assert Image.open(tmp_path / "out/demo_grid.png").size[0] >= 1000
 
 
 @pytest.mark.slow
 def test_the_fleet_demo_runs_checks_and_draws(tmp_path):
-    page, picture = tmp_path / "out" / "fleet.html", tmp_path / "fleet.png"
+    page, picture = tmp_path / "out/demo_fleet.html", tmp_path / "out/demo_fleet.png"
     command = [sys.executable, "-m", "gpu_planners.demo.main", "--only", "fleet", "--device", "cpu"]
-    command += ["--fleet-agents", "150", "--fleet-steps", "24", "--fleet-page", page, "--fleet-picture", picture]
+    command += ["--fleet-agents", "150", "--fleet-steps", "24", "--out", tmp_path / "out"]
     run = subprocess.run(command, capture_output=True, text=True, timeout=580)
     assert run.returncode == 0, run.stdout + run.stderr
     for word in ("warehouse of 78 x 134", "150 agents", "from second 8 to 16", "24 steps of 150 agents: no conflict"):
         assert word in run.stdout, run.stdout
+    assert "no conflict" in text_of_page(tmp_path / "out/demo.html", [page.name, picture.name])
     assert "150 agents in a warehouse" in page.read_text() and Image.open(picture).size[0] >= 1000
 
 

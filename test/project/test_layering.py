@@ -28,7 +28,7 @@ DISTRIBUTION_OF_IMPORT = {
 NEEDS_EXTRA = {
     "gpu_planners.arm.view.browser": "view",
     "gpu_planners.cli.view.arm_page": "view",
-    "gpu_planners.cli.view.saved_page": "view",
+    "gpu_planners.arm.view.saved_page": "view",
     "gpu_planners.parallel.stream": "gpu",
     "gpu_planners.verify.paths": "verify",
     "gpu_planners.verify.scene": "verify",

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from ...arm import CollisionWorld, RobotModel
-from ...arm.trajectory import Trajectory
-from ...arm.view.browser import ArmScene, new_server, stop_server
+from ..collision.world import CollisionWorld
+from ..robot.model import RobotModel
+from ..trajectory import Trajectory
+from .browser import ArmScene, new_server, stop_server
 
 PICTURES_S = 1 / 30
 MOST_PICTURES = 3000  # of a long motion fewer a second
@@ -12,6 +13,7 @@ REST_S = 0.7  # before it begins again
 
 
 def motion_page(robot: RobotModel, world: CollisionWorld, tip: str, trajectory: Trajectory) -> str:
+    """The page as HTML. tip: link whose way is drawn"""
     server = new_server(port=0)
     try:
         scene = ArmScene(server, robot, world, tip)
