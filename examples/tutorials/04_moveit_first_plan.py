@@ -30,6 +30,7 @@ from pathlib import Path
 
 import numpy as np
 import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Point, Pose, Quaternion
 from moveit_msgs.action import MoveGroup
 from moveit_msgs.msg import (
@@ -92,6 +93,23 @@ rclpy.init()
 node = rclpy.create_node("moveit_tutorial")
 
 
+# %%
+# The node says on ``/diagnostics`` when it is ready. What nobody has used on this machine yet is compiled
+# first, once, for up to a minute or two.
+ready = []
+
+
+def hear(message):
+    ready.extend(status.message for status in message.status if status.message.startswith("ready"))
+
+
+node.create_subscription(DiagnosticArray, "/diagnostics", hear, 10)
+while not ready:
+    rclpy.spin_once(node, timeout_sec=1.0)
+    assert planner.poll() is None, "the node has ended; what it printed says why"
+print(ready[0])
+
+
 def answer(future):
     """Wait for the answer of a service or an action."""
     rclpy.spin_until_future_complete(node, future, timeout_sec=120)
@@ -139,8 +157,7 @@ def apply(scene):
 
 
 scenes = node.create_client(ApplyPlanningScene, "apply_planning_scene")
-while not scenes.wait_for_service(1.0):
-    assert planner.poll() is None, "the node has ended; what it printed says why"
+scenes.wait_for_service()
 scene = PlanningScene()
 scene.world.collision_objects = [collision_object(name, sides, pose(place)) for name, (sides, place) in objects.items()]
 apply(scene)
@@ -155,7 +172,7 @@ apply(scene)
 # The start is the latest ``joint_states``, as with MoveIt, or what ``start_state`` says. We have no robot, so
 # we say it, open gripper included.
 #
-# Right after its start the node may still be compiling. Then it answers ``ABORT`` and we ask again.
+# Where a part of the planner is still being compiled, the node answers ``ABORT``, and we ask again.
 JOINTS = [f"panda_joint{number}" for number in range(1, 8)]
 FINGER, OPEN = "panda_finger_joint1", 0.04  # metres; the other finger mimics it
 READY = [0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785]

@@ -118,7 +118,8 @@ for transition in (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVA
 # ------------
 # ``map_server`` publishes the map once, latched, so that whoever comes later gets it too. The node inflates it
 # by ``footprint_radius`` and ``inflation_radius``, with the formula of Nav2's inflation layer, and shows what
-# it plans on as ``~/map``. We wait for that.
+# it plans on as ``~/map``. We wait for that. What nobody has used on this machine yet is compiled first, once,
+# for up to half a minute.
 latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 maps = node.create_publisher(OccupancyGrid, "map", latched)
 planned_on = []
@@ -137,6 +138,7 @@ def send_map(cells):
     maps.publish(message)
     while not planned_on:
         rclpy.spin_once(node, timeout_sec=0.1)
+        assert server.poll() is None, "the node has ended; its last lines above say why"
     return time.perf_counter() - began
 
 
@@ -176,6 +178,7 @@ def path_between(start, goal):
 
 
 def path_when_ready(start, goal):
+    """The same, asked again while the node is not ready; of GetPlan, which has no codes, while there is no path."""
     path, why = path_between(start, goal)
     while "207" in why or not (has_nav2 or path.poses):
         time.sleep(0.5)

@@ -86,9 +86,8 @@ work(fleet, robots, 1)  # compiles, where nobody has on this machine
 began = time.perf_counter()
 positions, headings, goals = work(fleet, robots, steps)
 step_ms = 1e3 * (time.perf_counter() - began) / steps
-print(
-    f"{robots} robots did {errands_done(positions, goals).sum()} errands in {steps} steps; a step took {step_ms:.1f} ms"
-)
+done = errands_done(positions, goals).sum()
+print(f"{robots} robots did {done} errands in {steps} steps; a step took {step_ms:.1f} ms")
 
 # %%
 # Did anybody collide?
