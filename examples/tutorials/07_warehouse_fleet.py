@@ -112,14 +112,14 @@ page = fleet_page(grid, positions[:200], headings[:200], goals[:200], f"{robots}
 # %%
 # Traffic rules
 # -------------
-# In narrow aisles robots meet head on, and one has to back out. ``guidance="lanes"`` makes moves against
-# one-way lanes, whose directions alternate, dear but not forbidden. How much that brings depends on how full
-# the warehouse is:
+# In narrow aisles robots meet head on, and one has to back out. So moves against one-way lanes, whose directions
+# alternate, are dear but not forbidden: the more, the fuller the warehouse is. ``guidance="plain"`` does without.
+# How much lanes bring depends on how full it is:
 counts = (60,) if short else (50, 100, 200, 400)
 print("robots  errands in a step, plain   with lanes")
 for robots in counts:
     done = []
-    for guidance in ("plain", "lanes"):
+    for guidance in ("plain", "auto"):
         fleet = FleetPlanner(grid, motion="turning", settings=Settings(guidance=guidance))
         positions, headings, goals = work(fleet, robots, steps)
         assert not conflicts(positions, grid.blocked)
@@ -138,7 +138,7 @@ draw_fleet(grid, positions, size=900).quantize(128).save(out / "07_lanes.png")
 # all robots go from the left to the right; after ten steps, pallets close the aisles in the middle, before the
 # first robots arrive there. Only the aisles at the top and at the bottom stay open. Robots take another way
 # from the next step on.
-fleet = FleetPlanner(grid, motion="turning", settings=Settings(guidance="lanes"))
+fleet = FleetPlanner(grid, motion="turning")
 rng = np.random.default_rng(1)
 robots, moments, closing = (30, 60, 10) if short else (120, 150, 10)
 fleet.start(rng.permutation(free[free[:, 1] < 20])[:robots])

@@ -17,6 +17,8 @@ from ..grid.maps.grid_map import GridMap
 from .motion import COLS_AHEAD, EAST, NORTH, ROWS_AHEAD, SOUTH, WEST
 
 UNIT, AGAINST, TURN = 4, 10, 1  # of lanes: a move along one, against one, a quarter turn
+SHARES, STRICT = (0.005, 0.05, 0.1, 0.3), (5, 10, 10, 20)  # agents of free tiles; what AGAINST is then
+NEARLY = 1.3
 MOST_DIFFERENCE = 127  # of states that an action joins (fields.py)
 MOST_COST = MOST_DIFFERENCE - 4 * TURN  # four quarter turns and a move undo a move
 CROWDED = 3  # moves along a lane that a move costs more to a tile where somebody always waits
@@ -68,15 +70,15 @@ class Guidance:
         return cls(moves)
 
     @classmethod
-    def lanes(cls, grid: GridMap) -> "Guidance":
+    def lanes(cls, grid: GridMap, against: int = AGAINST) -> "Guidance":
         """One-way lanes: neighbouring straight runs of free tiles lead in opposite directions; a move against one
-        costs 2.5 times as much. Runs of fewer than four tiles, as across a street, have no direction."""
+        costs `against`, another one 4. Runs of fewer than four tiles, as across a street, have no direction."""
         free = grid.costs > 0
         moves = np.full((*grid.shape, 4), UNIT, np.uint8)
         along = _directions(np.ascontiguousarray(free))
-        moves[..., WEST][along > 0] = moves[..., EAST][along < 0] = AGAINST
+        moves[..., WEST][along > 0] = moves[..., EAST][along < 0] = against
         along = _directions(np.ascontiguousarray(free.T)).T
-        moves[..., NORTH][along > 0] = moves[..., SOUTH][along < 0] = AGAINST
+        moves[..., NORTH][along > 0] = moves[..., SOUTH][along < 0] = against
         return cls(moves, UNIT, TURN)
 
     def finer(self) -> "Guidance":
@@ -123,6 +125,20 @@ class Guidance:
                 return cls(file["moves"], int(file["unit"]), int(file["turn"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise GridMapError(f"{shown(str(name))} is no file of guidance: {shortened(error)}") from None
+
+
+def suited(grid: GridMap, agents: int, now: Guidance | None = None) -> Guidance:
+    """What suits so many agents on a map: lanes, the stricter the more agents there are for the free tiles.
+
+    now: what they have, which stays where it is nearly as strict
+    """
+    if not grid.uniform_cost:
+        return Guidance.plain(grid)
+    share = agents / max(1, int(np.count_nonzero(grid.costs)))
+    against = round(float(np.interp(share, SHARES, STRICT)))
+    if now is not None and max(now.moves.max(), against) < NEARLY * min(now.moves.max(), against):
+        return now
+    return Guidance.lanes(grid, against)
 
 
 GUIDANCE = {"plain": Guidance.plain, "lanes": Guidance.lanes}

@@ -16,7 +16,7 @@ from .arguments import checked_grid, checked_headings, checked_numbers, checked_
 from .clock import deadline_after, pieces
 from .cpu import CpuFleet
 from .fields import FieldStore
-from .guidance import GUIDANCE, Guidance
+from .guidance import GUIDANCE, Guidance, suited
 from .lanes import PaddedMap, footprint_free, parts_of
 from .motion import MOTIONS, Motion
 from .plan import FleetPlan
@@ -63,7 +63,8 @@ class FleetPlanner:
         self.grid = grid
         self._ground: tuple[Ground, np.ndarray, np.ndarray] | None = None
         self._given_guidance = guidance
-        guidance = GUIDANCE[self.settings.guidance](grid) if guidance is None else guidance
+        if guidance is None:
+            guidance = suited(grid, 0) if self.settings.guidance == "auto" else GUIDANCE[self.settings.guidance](grid)
         self._guidance = self._fit(guidance, grid)
         self._map = PaddedMap(grid.shape, max(1, self.settings.size - 1 + self.settings.safety_distance))
         self._stepper = Stepper(self._map, self.motion, self.settings)
@@ -123,6 +124,13 @@ class FleetPlanner:
         self._given_guidance = guidance
         self._take_lanes()
 
+    def _suited(self, grid, agents):
+        """The guidance for so many agents: the present one where it was given, or still suits."""
+        if self.settings.guidance != "auto" or self._given_guidance is not None:
+            return self._guidance
+        guidance = suited(grid, agents, self._guidance)
+        return self._guidance if guidance is self._guidance else self._fit(guidance, grid)
+
     def _fit(self, guidance, grid):
         """The guidance checked for a map, in finer units where crowds will add to its costs."""
         if not isinstance(guidance, Guidance):
@@ -145,11 +153,11 @@ class FleetPlanner:
         places, faces, paces = self._checked(starts, headings, speeds)
         stepper = self._stepper
         changed = self._crowds is not None or (stepper.crew.agents.still > 0).any()  # by the agents before these
-        lanes = self._lanes
-        if changed:
-            lanes = self._map.lanes(self.grid, self.motion, self.settings.size, self._guidance)
+        lanes, guidance = self._lanes, self._suited(self.grid, len(places))
+        if changed := changed or guidance is not self._guidance:
+            lanes = self._map.lanes(self.grid, self.motion, self.settings.size, guidance)
         self._refuse_bad(places, len(places), lanes.free)
-        self._waited = self._crowds = None
+        self._guidance, self._waited, self._crowds = guidance, None, None
         stepper.clear()
         self._take_paces(stepper.paces.only(paces))
         stepper.set_agents(self._map.tiles(places), faces, stepper.paces.tables(paces))
@@ -199,6 +207,10 @@ class FleetPlanner:
         now = *stepper.crew.agents, *stepper.progress, stepper.crew.plans.option, stepper.broken
         for old, new in zip(kept, now):
             new[:n] = old
+        guidance = self._suited(self.grid, np.count_nonzero(stepper.crew.agents.there))
+        if guidance is not self._guidance:
+            self._guidance = guidance
+            self._take_lanes()
         return np.arange(n, len(stepper.crew.agents.tile))
 
     def remove(self, agents: ArrayLike):
@@ -267,8 +279,9 @@ class FleetPlanner:
         An agent on a tile that is blocked may leave it.
         """
         grid, guidance = self.grid.changed(rows, cols, costs), self._guidance
-        if self.settings.guidance == "plain" and self._given_guidance is None:
-            guidance = self._fit(Guidance.plain(grid), grid)
+        if self._given_guidance is None and self.settings.guidance != "lanes":
+            if self.settings.guidance == "plain" or not (grid.uniform_cost and self.grid.uniform_cost):
+                guidance = self._fit(Guidance.plain(grid), grid)
         self.grid, self._guidance, self._ground = grid, guidance, None
         self._follow_map()
 

@@ -21,10 +21,11 @@ class Settings(Described):
     safety_distance: int = setting(0, "tiles that stay free between agents", 0, 15, unit="tiles")
     following: bool = setting(True, "may an agent enter a tile that another one leaves in the same step?")
     guidance: str = setting(
-        "plain",
+        "auto",
         "what agents avoid: 'plain' nothing, they take shortest ways; 'lanes' moving against one-way lanes whose "
-        "directions alternate, which keeps dense traffic from meeting head on",
-        choices=("plain", "lanes"),
+        "directions alternate, which keeps dense traffic from meeting head on; 'auto' the same, the more strictly the "
+        "more agents there are for the free tiles; nothing where tiles have costs of their own",
+        choices=("auto", "plain", "lanes"),
     )
     adapt_every: int = setting(
         0,

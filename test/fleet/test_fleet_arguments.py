@@ -185,7 +185,7 @@ REFUSED = {
     "horizon": (lambda f: fleet(ticks_per_move=4), SettingsError, "horizon is 3 ticks; allowed: at least 4"),
     "following": (lambda f: Settings(following="no"), SettingsError, "following is 'no'; allowed: true or false"),
     "size": (lambda f: Settings(size=NAN), SettingsError, "size is nan; allowed: an integer from 1 to 15 tiles"),
-    "guidance": (lambda f: Settings(guidance="no"), SettingsError, "guidance is 'no'; allowed: plain, lanes"),
+    "guidance": (lambda f: Settings(guidance="no"), SettingsError, "guidance is 'no'; allowed: auto, plain, lanes"),
 }  # fmt: skip
 
 

@@ -369,6 +369,38 @@ def test_fields_are_dijkstras(motion):
     assert (costs_to(fleet, goal, free) == want).all()
 
 
+def test_guidance_follows_the_number_of_agents():
+    """Lanes get stricter as agents join; costs of a map's tiles, and guidance that was given, stay."""
+    free, rng = np.ones((24, 24), np.uint8), np.random.default_rng(0)
+    places = rng.permutation(np.argwhere(free))
+    fleet = FleetPlanner(GridMap(free), "turning", "cpu")
+    strict = []
+    for agents in (1, 40, 200):
+        fleet.start(places[:agents])
+        strict.append(fleet.guidance.moves.max() / fleet.guidance.unit)
+    assert 1 < strict[0] < strict[1] < strict[2]
+    few = FleetPlanner(GridMap(free), "turning", "cpu")
+    few.start(places[:1])
+    for agent in range(1, 200):
+        few.add(places[agent : agent + 1])
+    assert few.guidance.moves.max() >= 0.7 * fleet.guidance.moves.max()
+    goals = places[-200:]
+    few.step(goals)
+    fleet.step(goals)
+    assert not conflicts(np.array([places[:200], few.positions]), ~free.astype(bool))
+
+    given = Guidance.plain(GridMap(free))
+    fleet = FleetPlanner(GridMap(free), "turning", "cpu", guidance=given)
+    fleet.start(places[:200])
+    assert fleet.guidance is given
+    costs = GridMap(rng.integers(1, 9, free.shape).astype(np.uint8))
+    fleet = FleetPlanner(costs, "turning", "cpu")
+    fleet.start(places[:200])
+    assert (fleet.guidance.moves == Guidance.plain(costs).moves).all()
+    fleet.update([0], [0], 0)
+    assert (fleet.guidance.moves == Guidance.plain(fleet.grid).moves).all()
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(bool(cuda_problem()), reason=f"no CUDA device: {cuda_problem()}")
 @pytest.mark.parametrize("motion", ["four", "turning"])
