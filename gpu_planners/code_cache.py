@@ -1,15 +1,16 @@
 """Where compiled code is kept, and how one process finds what another one has compiled.
 
-Each piece of code is a file. Its name is a digest of all that the code follows from: the function with the values of
-its closure, the types of its arguments, the sources of its product (`sources`), the versions of Python and Numba, and
-the processor or GPU. (Numba's own cache has an index for each function, goes by the time of its file, and by a pickle
-of the closure, which is another one in every process.) Of processes that need the same code at once, one compiles it,
-and the others wait and load it.
+Each piece of code is a file. Its name is a digest of all that the code follows from: the function with its options and
+the values of its closure, the types of its arguments, the sources of its product (`sources`), the versions of Python
+and Numba, and the processor or GPU. (Numba's own cache has an index for each function, goes by the time of its file,
+and by a pickle of the closure, which is another one in every process.) Of processes that need the same code at once,
+one compiles it, and the others wait and load it. Code that comes from no file is not kept.
 
 A wheel may bring code that was compiled for many machines (`READY_MADE`). It is used where this machine has none of its
 own that fits better.
 
-Files of code are pickles: whoever can write to their folder can make a program that loads them do anything.
+Files of code are pickles: whoever can write to their folder can make a program that loads them do anything. A file
+begins with a digest of the rest, for damaged code crashes, or answers wrong.
 
 This reaches into Numba and numba-cuda, as `inner_code` does (tried: Numba 0.61, 0.64, 0.68; numba-cuda 0.30).
 """
@@ -41,22 +42,30 @@ FEATURES = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsav
 CAPABILITIES = ((8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0))  # of the GPUs that its code for CUDA is for
 MAKING = "GPU_PLANNERS_READY_MADE"  # the variable that names the folder where such code is being made
 PATIENCE_S = 300.0  # for another process that compiles the same
+DIGEST_BYTES = 32
+unkept = ""  # why this process could not keep code
 
 
 def cache_folder() -> Path:
-    """$XDG_CACHE_HOME/gpu_planners, or ~/.cache/gpu_planners."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpu_planners"
+    """$XDG_CACHE_HOME/gpu_planners, or ~/.cache/gpu_planners. A user without a home has one that cannot be made."""
+    given, home = os.environ.get("XDG_CACHE_HOME", ""), os.path.expanduser("~")
+    if not os.path.isabs(given):  # XDG's rule
+        given = os.path.join(home if os.path.isabs(home) else os.devnull, ".cache")
+    return Path(given) / "gpu_planners"
 
 
 @functools.cache
 def code_folder() -> Path:
     """Where compiled code is kept: $NUMBA_CACHE_DIR, or a folder of cache_folder()."""
-    return Path(os.environ.get(MAKING) or os.environ.get("NUMBA_CACHE_DIR") or cache_folder() / "code")
+    return Path(os.environ.get(MAKING) or os.environ.get("NUMBA_CACHE_DIR") or cache_folder() / "code").absolute()
 
 
 def keep(dispatcher):
-    """Let a dispatcher of numba.njit or numba.cuda.jit keep its code here -> the dispatcher."""
-    dispatcher._cache = _Cache(dispatcher)
+    """Let a dispatcher of numba.njit or numba.cuda.jit keep here what comes from a file -> the dispatcher."""
+    try:
+        cache = dispatcher._cache = _Cache(dispatcher)
+    except sources.NoSourceError:
+        return dispatcher
     compile_it = dispatcher.compile
 
     def compile_fast(*arguments):
@@ -64,7 +73,7 @@ def keep(dispatcher):
             try:
                 return compile_it(*arguments)
             finally:
-                dispatcher._cache.release()
+                cache.release()
 
     dispatcher.compile = compile_fast
     return dispatcher
@@ -103,23 +112,31 @@ class _Cache:
     def __init__(self, dispatcher):
         self._dispatcher, self._locks = dispatcher, []
         self.cache_path = str(code_folder())
+        self.source = _source(dispatcher.py_func)  # now: the file may be edited before the function is compiled
+        self._options = sorted(
+            (name, str(sorted(value) if isinstance(value, set) else value))
+            for name, value in dispatcher.targetoptions.items()
+        )
 
     def load_overload(self, signature, context):
         """The code for a signature, or None; then no other process compiles it until it is saved here."""
         context.refresh()
-        own, ready = self._files(signature, context.codegen())
+        try:
+            own, ready = self._files(signature, context.codegen())
+        except sources.NoSourceError:
+            return None
         for file in (own, ready):
             if file and (found := self._load(file, context)):
                 return found
         with contextlib.suppress(OSError):
             own.parent.mkdir(parents=True, exist_ok=True)
-            if self._waited_for(own):
-                return self._load(own, context)
+            self._lock(own)
+            return self._load(own, context)  # another process may have made it
         return None
 
     def save_overload(self, signature, code):
-        own, _ = self._files(signature, code.codegen)
         try:
+            own, _ = self._files(signature, code.codegen)
             if _is_cuda(code):
                 if MAKING in os.environ:
                     with ThreadPoolExecutor(len(CAPABILITIES)) as threads:
@@ -127,15 +144,20 @@ class _Cache:
                 _write(own, code._reduce_states())
             elif not code.library.has_dynamic_globals and not any(not each.can_cache for each in code.lifted):
                 _write(own, code._reduce())
+        except sources.NoSourceError:
+            pass
         except OSError as error:
-            _complain(str(error))
+            _complain(f"{code_folder()}: {error.strerror or error}")
 
     def flush(self):
         """Numba asks for it when it shall compile all anew; files are replaced then."""
 
     def _load(self, file, context):
         try:
-            kept = pickle.loads(file.read_bytes())
+            data = file.read_bytes()
+            if not data.startswith(hashlib.sha256(data[DIGEST_BYTES:]).digest()):
+                return None
+            kept = pickle.loads(data[DIGEST_BYTES:])
         except Exception:  # there is none, or it is broken, which pickle has many words for
             return None
         if isinstance(kept, dict):  # of CUDA
@@ -146,44 +168,39 @@ class _Cache:
 
         return CompileResult._rebuild(context, *kept)
 
-    def _waited_for(self, file):
-        """Wait while another process compiles what a file is for. -> has it? If not, others wait for this one."""
-        lock, end, waited = open(file.with_suffix(".lock"), "w"), time.monotonic() + PATIENCE_S, False
+    def _lock(self, file):
+        """Wait while another process compiles what a file is for; then others wait for this one."""
+        lock, end = open(file.with_suffix(".lock"), "w"), time.monotonic() + PATIENCE_S
         self._locks.append((file.with_suffix(".lock"), lock))
         while time.monotonic() < end:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return waited and file.exists()
+                return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                waited = True
                 time.sleep(0.02)
-        return False
 
     def release(self):
         """Let other processes go on that wait for this one."""
         while self._locks:
             path, lock = self._locks.pop()
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+                fcntl.flock(lock, fcntl.LOCK_UN)  # children that were forked meanwhile have the file open, too
             lock.close()
 
     def _files(self, signature, codegen):
         """The file for a signature on this machine, and that which a wheel may have brought, or None."""
-        dispatcher = self._dispatcher
-        options, function = dispatcher.targetoptions, dispatcher.py_func
+        name = self._dispatcher.py_func.__name__
         made_from = [
-            f"{sys.version_info[:2]} {numba.__version__} {_described(dispatcher)} {signature}",
-            f"{bool(options.get('parallel'))}",
+            f"{sys.version_info[:2]} {numba.__version__} {_described(self._dispatcher)} {signature}",
+            f"{self._options}",
             *sorted(_classes(signature)),
         ]
         target, portable = _targets(codegen)
         own, ready = (hashlib.sha256("\n".join([*made_from, each]).encode()).hexdigest() for each in (target, portable))
         if MAKING in os.environ:
             own = ready
-        folder = sources.digest(function.__module__)
-        return (
-            code_folder() / folder / f"{function.__name__}-{own[:24]}.code",
-            READY_MADE / folder / f"{function.__name__}-{ready[:24]}.code" if portable else None,
-        )
+        file, brought = (Path(self.source) / f"{name}-{key[:24]}.code" for key in (own, ready))
+        return code_folder() / file, READY_MADE / brought if portable else None
 
 
 def _architecture(capability):
@@ -214,19 +231,23 @@ def fits_here() -> bool:
 def _write(file, value):
     """Replace a file at once, so that no process sees half of it."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    new = file.with_suffix(f".{os.getpid()}")
+    new = file.with_suffix(f".{os.urandom(8).hex()}")  # containers that share a folder may have the same process ids
     try:
-        new.write_bytes(serialize.dumps(value))
+        data = serialize.dumps(value)
+        new.write_bytes(hashlib.sha256(data).digest() + data)
         new.replace(file)
     finally:
         new.unlink(missing_ok=True)
 
 
-@functools.cache
 def _complain(why):
-    logging.getLogger("gpu_planners").warning(
-        "compiled code cannot be kept, so every process compiles anew: %s; NUMBA_CACHE_DIR may name another folder", why
-    )
+    global unkept
+    if not unkept:
+        logging.getLogger("gpu_planners").warning(
+            "compiled code cannot be kept, so every process compiles anew: %s; NUMBA_CACHE_DIR may name another folder",
+            why,
+        )
+    unkept = why
 
 
 def _classes(types) -> set[str]:
@@ -239,13 +260,22 @@ def _classes(types) -> set[str]:
     return found
 
 
+def _source(value):
+    """A digest of what a function, or a dispatcher's function, is compiled from. Raises NoSourceError."""
+    cache = getattr(value, "_cache", None)
+    if isinstance(cache, _Cache):
+        return cache.source
+    function = getattr(value, "py_func", value)
+    return sources.digest(function.__module__, function.__code__.co_filename)
+
+
 def _described(value):
     """A text that tells functions and the values of their closures apart, and is the same in every process."""
     function = getattr(value, "py_func", value)
     if hasattr(function, "__code__"):
         inner = [_described(cell.cell_contents) for cell in function.__closure__ or ()]
         place = f"{function.__module__}.{function.__qualname__}:{function.__code__.co_firstlineno}"
-        return f"{place}({', '.join(inner)}) {sources.digest(function.__module__)}"
+        return f"{place}({', '.join(inner)}) {_source(value)}"
     if isinstance(value, type):
         return f"{value.__module__}.{value.__qualname__}"
     if isinstance(value, tuple):

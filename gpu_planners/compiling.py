@@ -8,24 +8,27 @@ program that has other things to do.
 import contextlib
 import hashlib
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.core.registry import cpu_target
 
+from . import code_cache, sources
 from . import device as devices
-from . import sources
 from .arm import PLANNERS, CollisionChecker, CollisionWorld, MotionCheck, RobotModel, load_urdf
 from .arm.planners.rrt_connect.planner import engine_for
 from .arm.robot import inverse_kinematics
 from .arm.trajectory import time_parameterize
 from .code_cache import CAPABILITIES, MAKING, READY_MADE, code_folder, fits_here
 from .distributed.processes import processes
-from .errors import shortened
+from .errors import GpuPlannersError, shortened
 from .fleet import FleetPlanner
 from .fleet import Settings as FleetSettings
 from .grid import BlockPlanner, GridMap
@@ -53,7 +56,8 @@ class Part:
     def run(self) -> None:
         """Compile it, or load it from the cache, in this process."""
         self.compile_it(*self.arguments)
-        _say_compiled(self.what)
+        if not code_cache.unkept:
+            _say_compiled(self.what)
 
 
 class Progress(NamedTuple):
@@ -226,21 +230,23 @@ def _fleet(device, motion, settings):
 def is_compiled(what: str) -> bool:
     """Does the cache hold this part, as a process on this machine has said, or a wheel that fits it?"""
     ready = READY_MADE / _mark(what, "").name
-    return _mark(what, _model(what)).exists() or ready.exists() and _fits(what)
+    return _mark(what, _machine(what)).exists() or ready.exists() and _fits(what)
 
 
 def _say_compiled(what: str) -> None:
     with contextlib.suppress(OSError):  # the cache cannot be written to
-        _mark(what, "" if MAKING in os.environ else _model(what)).touch()
+        _mark(what, "" if MAKING in os.environ else _machine(what)).touch()
 
 
-def _mark(what, model):
-    key = hashlib.sha256((what + model + sources.digest_of_all()).encode()).hexdigest()[:16]
+def _mark(what, machine):
+    key = hashlib.sha256((what + machine + sources.digest_of_all()).encode()).hexdigest()[:16]
     return code_folder() / f"compiled-{key}"
 
 
-def _model(what):
-    return devices.model_of("cuda") if "cuda" in what else "cpu"
+def _machine(what):
+    """What, beside the sources, tells this machine's code apart."""
+    here = f"{sys.version_info[:2]} {cpu_target.target_context.codegen().magic_tuple()}"
+    return f"{here} {devices.model_of('cuda')} {version('numba-cuda')}" if "cuda" in what else here
 
 
 def _fits(what):
@@ -292,3 +298,5 @@ class _Stopped(BaseException):
 def _run(part):
     devices.SOON_S = threading.TIMEOUT_MAX  # whoever waits is told by the process that asked for the part
     part.run()
+    if code_cache.unkept:
+        raise GpuPlannersError(f"its code could not be kept: {code_cache.unkept}")

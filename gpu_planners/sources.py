@@ -32,13 +32,26 @@ def product_of(module: str) -> str:
     return next(product for product in PRODUCTS if path.startswith(product))
 
 
-@functools.cache
-def digest(module: str) -> str:
-    """A digest of the sources that code of a module, by its name, is compiled from."""
+class NoSourceError(Exception):
+    """Code comes from no file: somebody types it, or gives it to python -c. Next time it may be other code."""
+
+
+def digest(module: str, file: str = "") -> str:
+    """A digest of the sources that code of a module, by its name, is compiled from.
+
+    file: where code of another package comes from; "": the module's. Raises NoSourceError where there is none.
+    """
     if module.partition(".")[0] == PACKAGE:
-        return _digest_of_files(tuple(sorted(reach(product_of(module)))))
-    file = getattr(sys.modules.get(module), "__file__", None)
-    return _digest_of_files((Path(file),) if file else ())
+        return _digest_of_product(product_of(module))
+    place = Path(file or getattr(sys.modules.get(module), "__file__", None) or "")
+    if not place.is_file():
+        raise NoSourceError(f"{module} comes from no file")
+    return _digest_of_files((place,))
+
+
+@functools.cache
+def _digest_of_product(product):
+    return _digest_of_files(tuple(sorted(reach(product))))
 
 
 @functools.cache

@@ -1,5 +1,6 @@
 """Compiled code is found again by the next process, also that of factories, and never another one's."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -82,6 +83,104 @@ def test_code_that_a_wheel_brings_is_used_where_the_processor_fits(tmp_path, fea
     assert len(list((tmp_path / "cache").rglob("outer-*.code"))) == 8 - hits
 
 
+DAMAGES = {
+    "cut": lambda code: code[:-99],
+    "other code": lambda code: code.replace(b"ELF", b"elf"),
+    "zeros": lambda code: bytes(len(code)),
+    "nothing": lambda code: b"",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_code_is_compiled_anew(tmp_path, damage):
+    (tmp_path / "made.py").write_text(SERIAL_AND_PARALLEL)
+    expected = run_made(tmp_path)
+    kept = list((tmp_path / "cache").rglob("*.code"))
+    for file in kept:
+        whole = file.read_bytes()
+        file.write_bytes(DAMAGES[damage](whole))
+        assert file.read_bytes() != whole
+    assert run_made(tmp_path) == expected == "[45, 45] 0"
+    assert run_made(tmp_path) == "[45, 45] 2" and sorted((tmp_path / "cache").rglob("*.code")) == sorted(kept)
+
+
+ADDING = """
+from gpu_planners.device import njit
+@njit
+def add(x):
+    return x + 1
+"""
+
+
+@pytest.mark.parametrize("given", [["-c"], ["-"]])
+def test_code_that_comes_from_no_file_is_not_taken_for_another(tmp_path, given):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path)}
+    for added in (1, 2):
+        text = ADDING.replace("+ 1", f"+ {added}") + "print(add(10))"
+        command = [sys.executable, *given, *([text] if given == ["-c"] else [])]
+        run = subprocess.run(command, input=text, env=environment, capture_output=True, text=True, timeout=580)
+        assert run.stdout == f"{10 + added}\n", run.stderr
+
+
+EDITED = """
+import pathlib
+import adding
+file = pathlib.Path(adding.__file__)
+text = file.read_text()
+file.write_text(text.replace("+ 1", "+ 2"))
+print(adding.add(10))
+"""
+
+
+def test_an_edit_between_import_and_compiling_brings_no_old_code(tmp_path):
+    (tmp_path / "adding.py").write_text(ADDING)
+    (tmp_path / "made.py").write_text(EDITED)
+    paths = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)]), "PYTHONDONTWRITEBYTECODE": "1"}
+    assert [run_made(tmp_path, paths) for _ in range(2)] == ["11", "12"]
+
+
+def test_a_process_that_was_started_meanwhile_holds_nobody_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(code_cache, "code_folder", lambda: tmp_path)
+    cache = code_cache._Cache(device.njit(run_made))
+    cache._lock(tmp_path / "made.code")
+    with (
+        open(tmp_path / "made.lock") as another,
+        subprocess.Popen(["sleep", "600"], pass_fds=[cache._locks[0][1].fileno()]) as child,
+    ):
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(another, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        cache.release()
+        fcntl.flock(another, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        child.kill()
+
+
+def test_a_cache_that_cannot_be_written_to_is_named_once(tmp_path):
+    (tmp_path / "made.py").write_text(MODULE)
+    run_made(tmp_path)
+    for file in (tmp_path / "cache").rglob("*.code"):
+        file.unlink()
+        file.mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    made = [sys.executable, tmp_path / "made.py"]
+    run = subprocess.run(made, env=environment, capture_output=True, text=True, timeout=580)
+    assert run.stdout == "[3, 4, 6, 7, 30, 31, 60, 61] 0\n"
+    assert "compiled code cannot be kept" in run.stderr and len(run.stderr.splitlines()) == 1
+
+
+def test_a_cache_lies_below_home_but_where_an_absolute_path_is_given(tmp_path, monkeypatch):
+    for given, folder in (
+        (str(tmp_path), tmp_path),
+        ("here", tmp_path / "home/.cache"),
+        ("", tmp_path / "home/.cache"),
+    ):
+        monkeypatch.setenv("XDG_CACHE_HOME", given)
+        monkeypatch.setenv("HOME", str(tmp_path / "home"))
+        assert code_cache.cache_folder() == folder / "gpu_planners"
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as for a user whom the machine does not know
+    with pytest.raises(OSError):
+        code_cache.cache_folder().mkdir(parents=True)
+
+
 AT_ONCE = """
 import sys
 import time
@@ -139,6 +238,26 @@ print([f(10) for f in made], sum(sum(f.stats.cache_hits.values()) for f in made)
 def test_serial_and_parallel_code_of_a_function_are_told_apart(tmp_path):
     (tmp_path / "made.py").write_text(SERIAL_AND_PARALLEL)
     assert outputs(tmp_path) == ["[45, 45] 0", "[45, 45] 2"]
+
+
+OPTIONS = """
+from gpu_planners.device import njit
+
+def ratio(x, y):
+    return x / y
+
+made = [njit(ratio), njit(ratio, error_model="python")]
+assert made[0](1.0, 0.0) > 0
+try:
+    made[1](1.0, 0.0)
+except ZeroDivisionError:
+    print(sum(sum(f.stats.cache_hits.values()) for f in made))
+"""
+
+
+def test_functions_that_are_compiled_with_other_options_are_told_apart(tmp_path):
+    (tmp_path / "made.py").write_text(OPTIONS)
+    assert outputs(tmp_path) == ["0", "2"]
 
 
 def test_whoever_waits_for_the_compiler_is_told(monkeypatch, caplog):

@@ -5,12 +5,14 @@ import signal
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 from checkout import ROOT
 
 from gpu_planners import cli, compiling
-from gpu_planners.compiling import Part, compile_parts, parts_of
+from gpu_planners.compiling import Part, compile_parts, is_compiled, parts_of
+from gpu_planners.device import njit
 
 FIRST_REQUESTS = """
 import sys
@@ -80,3 +82,31 @@ def test_what_fails_is_named_and_progress_is_told():
 def test_it_stops_when_it_is_asked_to():
     stop = threading.Event()
     assert compile_parts([Part("a", signal.pause, (), 1)], lambda _: stop.set(), stop.is_set) == {}
+
+
+def twice(x):
+    return 2 * x
+
+
+def compile_twice():
+    assert njit(twice)(2) == 4
+
+
+def test_what_cannot_be_kept_has_failed(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
+    (why,) = compile_parts([Part("twice", compile_twice, (), 1)]).values()
+    assert "could not be kept" in why and "Not a directory" in why
+
+
+def test_what_another_python_or_processor_has_compiled_is_not_compiled_here(tmp_path, monkeypatch):
+    monkeypatch.setattr(compiling, "code_folder", lambda: tmp_path)
+    Part("wood", int, (), 1).run()
+    assert is_compiled("wood") and not is_compiled("stone")
+    with monkeypatch.context() as other:
+        other.setattr(compiling, "sys", SimpleNamespace(version_info=(3, 99)))
+        assert not is_compiled("wood")
+    with monkeypatch.context() as other:
+        other.setattr(type(compiling.cpu_target.target_context.codegen()), "magic_tuple", lambda self: ("a 486",))
+        assert not is_compiled("wood")
+    assert is_compiled("wood")
