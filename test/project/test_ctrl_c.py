@@ -1,11 +1,15 @@
 """Calls of many rows stop soon after Ctrl-C, though compiled code does not hear it."""
 
+import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
 import numpy as np
 import pytest
+from checkout import ROOT
 from robots_at_hand import READY, panda
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld
@@ -62,6 +66,36 @@ def test_fields_stop_soon_and_are_right_afterwards(high, connectivity, goals):
     stops_soon(lambda: planner.prepare(wanted), goals * max(one, seconds(lambda: other.prepare(wanted[1:2]))))
     for goal in wanted[[0, -1]]:
         assert np.array_equal(planner.field(goal), other.field(goal))
+
+
+COMPILING = """
+import os, signal, threading, time
+import numpy as np
+from gpu_planners import inner_code
+from gpu_planners.grid import BlockPlanner, GridMap
+
+def interrupt():
+    while not inner_code._under_way:
+        time.sleep(0.001)
+    time.sleep(0.3)
+    os.kill(os.getpid(), signal.SIGINT)
+
+planner = BlockPlanner(GridMap(np.ones((64, 64), np.uint8), 8), device="cpu")
+threading.Thread(target=interrupt, daemon=True).start()
+goals = np.zeros((1, 2))
+try:
+    planner.prepare(goals)
+except KeyboardInterrupt:
+    planner.prepare(goals)
+    print(planner.plan([[0, 4]], goals).cost[0])
+"""
+
+
+def test_fields_that_compile_hear_ctrl_c_and_are_right_afterwards(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", COMPILING]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0 and float(run.stdout) == 4, run.stderr
 
 
 def stops_soon(work, whole_s):

@@ -71,6 +71,7 @@ class CpuFields:
         self._map = np.zeros((0, 0), np.uint8)
         self._arrays: dict[str, np.ndarray] = {}
         self._fronts: Fronts | None = None
+        self._worked = False
 
     def allocate(self, slots: int):
         """Make room for so many fields; those there were are lost."""
@@ -158,8 +159,11 @@ class CpuFields:
         def stop():
             self._memory[rounds.STOP] = 1
 
+        # the first time it compiles: were this thread a member that Ctrl-C ends before it begins, the others would wait
+        long = not self._worked or used * self.shape.blocks.rows * self.shape.blocks.cols > LONG
         try:
-            run_team(members, work, stop if used * self.shape.blocks.rows * self.shape.blocks.cols > LONG else None)
+            run_team(members, work, stop if long else None)
+            self._worked = True
         finally:
             if self._memory[rounds.STOP]:
                 self._memory[rounds.STOP] = 0
