@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import resource_tracker
 
 SOON_S = 2.0  # the pool's thread sees to cancelled work in milliseconds
 
@@ -18,6 +19,7 @@ def processes(count: int) -> Iterator[ProcessPoolExecutor]:
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin)
     try:
+        _start(pool, count)
         yield pool
     except BaseException:
         answers, end = getattr(pool, "_result_queue", None), time.monotonic() + SOON_S
@@ -35,6 +37,17 @@ def processes(count: int) -> Iterator[ProcessPoolExecutor]:
     finally:
         answers = writer = thread = None  # the error's traceback keeps this frame
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _start(pool, count):
+    """Start the processes, which are deaf to Ctrl-C from the beginning: they inherit what this thread blocks."""
+    resource_tracker.ensure_running()  # else it begins with them, and blocks nothing any more
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        for _ in range(count):
+            pool.submit(int)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin():

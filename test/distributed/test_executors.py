@@ -175,6 +175,25 @@ if __name__ == "__main__":
         assert (ended.returncode, ended.stderr) == (3, "")
 
 
+def test_processes_that_are_starting_leave_ctrl_c_to_the_program():
+    code = """
+import os, signal, sys, time
+from gpu_planners.distributed.processes import processes
+if __name__ == "__main__":
+    try:
+        with processes(3) as pool:
+            pool.submit(int)
+            time.sleep(float(sys.argv[1]))
+            os.killpg(0, signal.SIGINT)
+    except KeyboardInterrupt:
+        sys.exit(3)
+"""
+    for delay in ("0", "0.02", "0.05", "0.1", "0.2"):
+        command = [sys.executable, "-c", code, delay]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, start_new_session=True)
+        assert (ended.returncode, ended.stderr) == (3, "")
+
+
 def test_a_worker_that_is_killed_is_an_error_at_once(tmp_path):
     with ProcessPoolExecutor(1, mp_context=SPAWN) as executor:
         for work, when in (([*range(9), "die"], r"with numbers \d+"), ([1], "with numbers 0 alone")):

@@ -1,9 +1,7 @@
 """Compiling in other processes, while the node goes on serving: they fill the cache, from which the node then loads."""
 
-import signal
 import threading
 from collections.abc import Callable, Sequence
-from multiprocessing import resource_tracker
 
 from ...compiling import Part, Progress, compile_parts
 
@@ -25,11 +23,11 @@ class Background:
     def start(self, parts: Sequence[Part]) -> None:
         """Begin with those that are not under way."""
         with self._change:
-            due = [part for part in parts if part.what not in self._under_way]
+            due = {part.what: part for part in parts if part.what not in self._under_way}
             if not due or self._stopped:
                 return
-            self._under_way |= {part.what for part in due}
-        threading.Thread(target=self._follow, args=(due,), name="compiling", daemon=True).start()
+            self._under_way |= due.keys()
+        threading.Thread(target=self._follow, args=(list(due.values()),), name="compiling", daemon=True).start()
 
     def wait(self, parts: Sequence[Part]) -> None:
         """Until none of them is under way, or all is stopped."""
@@ -43,9 +41,6 @@ class Background:
             self._change.notify_all()
 
     def _follow(self, parts):
-        resource_tracker.ensure_running()  # else it begins with the processes, and takes signals
-        # Ctrl-C reaches the whole group, but the processes, which inherit this thread's mask, are ended by the node
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         with self._one:
             failed = compile_parts(parts, self._tell, lambda: self._stopped)
         with self._change:
