@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from ..code_cache import code_folder
 from ..compiling import Part, arm_parts, compile_parts, fleet_parts, grid_parts, is_compiled, planner_part
-from ..device import resolve_device
+from ..device import resolve_devices
 
 CONNECTIVITY = 8  # of the generated map, whose costs are uniform
 MOTION = "turning"  # of the fleet
@@ -27,13 +27,19 @@ def parts(device: str) -> list[Part]:
     return [checks, first, *more, *others, *grid, *fleet_parts(device, MOTION)]
 
 
+def due(devices: str) -> list[Part]:
+    """What is not compiled. devices: as the user names them"""
+    named = {part.what: part for device in resolve_devices(devices) for part in parts(device)}
+    return [part for part in named.values() if not is_compiled(part.what)]
+
+
 @contextlib.contextmanager
-def compiling(device: str) -> Iterator[None]:
-    """Meanwhile a process of its own compiles what is not compiled. device: as the user names it"""
-    if all(is_compiled(part.what) for part in parts(resolve_device(device))):
+def compiling(devices: str) -> Iterator[None]:
+    """Meanwhile a process of its own compiles what is due."""
+    if not due(devices):
         yield
         return
-    process = subprocess.Popen([sys.executable, "-m", __name__, device], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, "-m", __name__, devices], stderr=subprocess.DEVNULL)
     try:
         yield
     finally:
@@ -41,7 +47,7 @@ def compiling(device: str) -> Iterator[None]:
         process.wait()
 
 
-def main(device: str = "auto") -> int:
+def main(devices: str = "auto") -> int:
     code_folder().mkdir(parents=True, exist_ok=True)
     with open(code_folder() / "demo.lock", "w") as lock:
         try:
@@ -49,7 +55,7 @@ def main(device: str = "auto") -> int:
         except OSError:  # another one does it
             return 0
         os.nice(5)  # what is asked for goes first
-        failed = compile_parts([part for part in parts(resolve_device(device)) if not is_compiled(part.what)])
+        failed = compile_parts(due(devices))
     for what, why in failed.items():
         print(f"{what}: {why}", file=sys.stderr)
     return 1 if failed else 0

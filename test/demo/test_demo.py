@@ -207,6 +207,11 @@ def test_all_that_the_demo_asks_for_is_compiled_ahead():
     assert {part.what for part in ahead.parts("cpu")} == {part.what for part in asked}
 
 
+def test_the_demo_compiles_for_each_device_that_it_is_given(monkeypatch):
+    monkeypatch.setattr(ahead, "is_compiled", lambda what: False)
+    assert [part.what for part in ahead.due("cpu,cpu")] == [part.what for part in ahead.parts("cpu")]
+
+
 def test_a_wrong_option_of_the_demo_is_named(tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
         main.main(["--agentz", "3"])
