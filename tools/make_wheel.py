@@ -47,9 +47,8 @@ def main():
     options = "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "-q"
     run("-m", "pip", "wheel", *options, "-w", ROOT / "dist", ".", cwd=COPY, env=os.environ)
     for wheel in sorted((ROOT / "dist").glob("gpu_planners-*.whl"), key=os.path.getmtime)[-1:]:
-        print(
-            f"{wheel.relative_to(ROOT)}: {wheel.stat().st_size / 1e6:.1f} MB, {cuda_problem() or 'with code for CUDA'}"
-        )
+        made_for = "the CPU alone" if cuda_problem() else "the CPU and CUDA"
+        print(f"{wheel.relative_to(ROOT)}: {wheel.stat().st_size / 1e6:.1f} MB, with code for {made_for}")
 
 
 def run(*arguments, **options):
