@@ -308,6 +308,8 @@ def test_what_compiles_in_the_background_is_a_process_that_ends_with_the_node(tm
     for process in processes:
         process.join(20)
         assert process.exitcode == -signal.SIGTERM
+    with pytest.raises(NotBegunError, match="ending"):  # whoever waits shall not compile it
+        background.wait([])
     assert len(done) == 2
 
 

@@ -4,6 +4,8 @@ import threading
 from collections.abc import Callable, Sequence
 
 from ...compiling import Part, Progress, compile_parts
+from .request_error import NotBegunError
+from .worker import ENDING
 
 
 class Background:
@@ -30,10 +32,12 @@ class Background:
         threading.Thread(target=self._follow, args=(list(due.values()),), name="compiling", daemon=True).start()
 
     def wait(self, parts: Sequence[Part]) -> None:
-        """Until none of them is under way, or all is stopped."""
+        """Until none of them is under way. Raises NotBegunError when the node ends."""
         names = {part.what for part in parts}
         with self._change:
             self._change.wait_for(lambda: self._stopped or not names & self._under_way)
+            if self._stopped:
+                raise NotBegunError(ENDING)
 
     def stop(self) -> None:
         with self._change:
