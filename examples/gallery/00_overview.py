@@ -2,7 +2,7 @@
 What it does, in one picture
 ============================
 
-A robot's motion into a shelf, the paths of 1,500 agents to one goal, and a fleet of 300 in a warehouse: each planned here.
+A robot's motion into a shelf, paths of 1,500 agents to one goal, a fleet of 300 in a warehouse: each planned here.
 (Install: ``pip install "gpu_planners[view]" example-robot-data``.)
 """
 
