@@ -132,7 +132,7 @@ print("nearest:", *report.nearest.bodies, f"{1e3 * report.nearest.distance:.1f} 
 # Where next
 # ----------
 #
-# * ``gpu-planners plan robot.urdf --scene scene.yaml --start ... --goal-pose ...`` does all of this from a shell; ``gpu-planners view robot.urdf`` opens
-#   a page with sliders and a goal to drag (:doc:`/view`).
+# * ``gpu-planners plan robot.urdf --scene scene.yaml --start ... --goal-pose ...`` does all of this from a shell;
+#   ``gpu-planners view robot.urdf`` opens a page with sliders and a goal to drag (:doc:`/view`).
 # * The node ``arm_planner`` does it over ROS (:doc:`/arm_planner`), and serves MoveIt's interfaces (:doc:`/moveit`).
 # * What "free" promises, and how accurately: :doc:`/guarantees`.
