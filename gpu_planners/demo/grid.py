@@ -78,13 +78,14 @@ def run(console: Console, options: Namespace) -> Report:
 
 def _publish(client, grid, request):
     """Publish a map and wait until the node answers a request on it -> seconds from the message to the answer."""
-    return client.publish_map(grid, lambda stamp: _ask(client, request)[0].header.stamp == stamp)
+    no_map = PlanAgents.Response.NO_MAP  # until the first one has arrived
+    return client.publish_map(grid, lambda stamp: _ask(client, request, no_map)[0].header.stamp == stamp)
 
 
-def _ask(client, request):
-    """(response, round trip in seconds); until the first map has arrived, the response says so."""
+def _ask(client, request, *allowed):
+    """(response, round trip in seconds). allowed: codes besides NONE"""
     answer, round_trip = client.ask(request)
-    if answer.code not in (answer.NONE, answer.NO_MAP):
+    if answer.code not in (answer.NONE, *allowed):
         raise GpuPlannersError(f"the node answered with code {answer.code}: {answer.message}")
     return answer, round_trip
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from gpu_planners.arm.trajectory import time_parameterize
 from gpu_planners.compiling import arm_parts, fleet_parts, grid_parts, planner_part
 from gpu_planners.demo import ahead, main
 from gpu_planners.demo import fleet as demo_fleet
+from gpu_planners.demo import grid as demo_grid
 from gpu_planners.demo.arm import demo_robot
 from gpu_planners.errors import GpuPlannersError
 from gpu_planners.grid import GridMap
@@ -33,7 +35,7 @@ from gpu_planners.nodes.arm.conversions import trajectory_message
 from gpu_planners.nodes.arm.parameters import PLANNERS
 from gpu_planners.nodes.common.ros import seconds
 from gpu_planners_msgs.msg import AgentActions
-from gpu_planners_msgs.srv import PlanMotion
+from gpu_planners_msgs.srv import PlanAgents, PlanMotion
 
 
 @pytest.fixture(scope="module")
@@ -163,6 +165,12 @@ def test_the_grid_demo_runs_checks_and_draws(tmp_path, kind):
     assert "differ" not in run.stdout and "wrong" not in run.stdout
     assert "300 equal" in text_of_page(tmp_path / "out/demo.html", ["demo_grid.png"])
     assert Image.open(tmp_path / "out/demo_grid.png").size[0] >= 1000
+
+
+def test_a_node_that_loses_its_map_is_named():
+    answer = PlanAgents.Response(code=PlanAgents.Response.NO_MAP, message="no map has arrived")
+    with pytest.raises(GpuPlannersError, match="no map has arrived"):
+        demo_grid._ask(SimpleNamespace(ask=lambda _: (answer, 0.0)), PlanAgents.Request())
 
 
 @pytest.mark.slow
