@@ -102,7 +102,11 @@ class NodeClient:
                 raise GpuPlannersError(f"the node ended with code {self._process.returncode}:\n{log}")
             if time.monotonic() > end:
                 raise GpuPlannersError(f"{otherwise} for {PATIENCE_S:.0f} s")
-            rclpy.spin_once(self.node, timeout_sec=0.1)
+            try:
+                rclpy.spin_once(self.node, timeout_sec=0.1)
+            except Exception:  # of any kind, where a signal has shut ROS down meanwhile
+                if rclpy.ok():
+                    raise
 
 
 class MapClient(NodeClient):

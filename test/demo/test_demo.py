@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,7 +18,7 @@ pytest.importorskip("gpu_planners_msgs.srv", reason="gpu_planners_msgs is not bu
 import rclpy
 from node_harness import GROUP, ROBOT
 from PIL import Image
-from rclpy.executors import SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from running_node import new_context
 
 from gpu_planners.arm import load_urdf
@@ -27,6 +28,7 @@ from gpu_planners.demo import ahead, main
 from gpu_planners.demo import fleet as demo_fleet
 from gpu_planners.demo import grid as demo_grid
 from gpu_planners.demo.arm import demo_robot
+from gpu_planners.demo.node import NodeClient
 from gpu_planners.errors import GpuPlannersError
 from gpu_planners.grid import GridMap
 from gpu_planners.grid.maps.generated import caves_and_rooms
@@ -119,6 +121,21 @@ def test_the_repeating_demo_shows_each_motion_and_ends_cleanly_on_ctrl_c(robot):
     assert demo.returncode == 0 and "Traceback" not in printed, printed
     motion_s = seconds(timed(robot).points[-1].time_from_start)
     assert motion_s > 0.5 and all(np.diff(asked[1:]) > motion_s)  # the first request only waits for the node
+
+
+def test_a_signal_just_before_messages_are_taken_ends_the_demo_cleanly(monkeypatch):
+    rclpy.init()
+    client = NodeClient("arm", PlanMotion, "plan_motion", {}, Namespace(device="cpu", no_node=True))
+    spin_once = rclpy.spin_once
+    spin_once(client.node, timeout_sec=0)
+
+    def spin_too_late(*arguments, **more):
+        rclpy.shutdown()
+        spin_once(*arguments, **more)
+
+    monkeypatch.setattr(rclpy, "spin_once", spin_too_late)
+    with pytest.raises(ExternalShutdownException):
+        client.wait_for(lambda: False, "nothing comes")
 
 
 @pytest.mark.slow
