@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -452,6 +453,29 @@ def test_plan_fleet_over_dds(running):
     assert list(running.plan(request(starts, goals, time_limit_s=0.5, without_paths=True), 300).paths) == []
     assert running.plan(request(starts, goals[:1]), 300).code == codes.INVALID_REQUEST  # and then a good one
     assert running.plan(request(starts, goals, time_limit_s=0.2), 300).code == codes.NONE
+
+
+def test_steps_go_on_while_what_whole_plans_need_is_compiled(start_node, monkeypatch):
+    missing, stopped = {"whole plans of fleets, turning"}, threading.Event()
+    monkeypatch.setattr("gpu_planners.nodes.common.planner_node.is_compiled", lambda what: what not in missing)
+
+    def compile_parts(parts, told, is_stopped):
+        assert {part.what for part in parts} == missing
+        stopped.wait(120)
+        missing.clear()
+        return {}
+
+    monkeypatch.setattr("gpu_planners.nodes.common.compiling.compile_parts", compile_parts)
+    running = start_node()
+    try:
+        walk(Agents(running, FIVE, CROSSING), all_there)
+        assert running.status.message.startswith("compiling")
+        response = running.call(running.client, request(list(FIVE.values()), list(CROSSING.values())), 60)
+        assert response.code == codes.NOT_BEGUN and "it is being compiled" in response.message
+    finally:
+        stopped.set()
+    running.wait_until(lambda: running.status.message == "ready", 60)
+    assert running.plan(request(list(FIVE.values()), list(CROSSING.values())), 300).code == codes.NONE
 
 
 @pytest.mark.parametrize(

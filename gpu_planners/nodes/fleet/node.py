@@ -18,7 +18,7 @@ from ...compiling import fleet_parts
 from ...grid import GridMap
 from ..common import map_codes as codes
 from ..common.map_scene import Frames, MapScene, TopicMaps
-from ..common.planner_node import OK, PlannerNode
+from ..common.planner_node import COMPILING, OK, PlannerNode
 from ..common.process import run
 from ..common.request_error import error_text
 from ..common.ros import steady_clock
@@ -81,16 +81,29 @@ class FleetPlannerNode(PlannerNode):
         grid = self._grid = coarser(self._scene.grid, self.values.tile_size) if changed else self._grid
         key = self.values.motion, self.values.device, self.values.fleet
         if key not in self._warm:
-            devices = dict.fromkeys(self.values.devices)
-            parts = [part for device in devices for part in fleet_parts(device, self.values.motion, self.values.fleet)]
-            took = self._get_ready(parts)
+            took = self._get_ready(*self._parts())
             self._warm.add(key)
             devices = ", ".join(self.values.devices)
             self.get_logger().info(f"map of {grid.rows} x {grid.cols} tiles, ready on {devices} after {took:.1f} s")
         if changed:
             self._fleet.take_map(grid)
             self._outputs.show_map(grid, self._scene.map_header())
-        self.state.say(OK, "ready")
+        self._say_ready()
+
+    def _parts(self):
+        """(what steps need, what requests need)"""
+        given = self.values.motion, self.values.fleet
+        return zip(*(fleet_parts(device, *given) for device in dict.fromkeys(self.values.devices)), strict=True)
+
+    def _say_ready(self):
+        _, plans = self._parts()
+        if self._warm and not self._due(plans):
+            self.state.say(OK, "ready")
+
+    def _take_compiled(self, answers):
+        super()._take_compiled(answers)
+        if self.state.told[1] == COMPILING:
+            self.worker.do(self._say_ready)
 
     # ---- steps ----
 
@@ -130,6 +143,9 @@ class FleetPlannerNode(PlannerNode):
     # ---- the service ----
 
     def _answer(self, request, response):
+        if self.state.told[1] == COMPILING:
+            _, plans = self._parts()
+            self._unless_compiled(plans)
         return self._say_answer(self._solver.answer(request, response, self.values))
 
     def _refusal(self, error):
