@@ -140,6 +140,22 @@ def test_nobody_meets_whoever_is_late_deaf_or_dumb(seed, late):
     assert world.fleet.reached > 3
 
 
+@pytest.mark.parametrize("x", [2.1, 1.9])
+def test_nobody_follows_one_that_stands_between_two_tiles(x):
+    """It reports to be off the centre, on the tile that it was told to go to or still on the one before."""
+    values = FleetParameters(device="cpu", motion="four", silent_after_s=SILENT_S, fleet=Settings(following=False))
+    fleet, now = RunningFleet(values), 0.0
+    fleet.take_map(GridMap(np.ones((1, 6)), 4))
+    fleet.take_goals(["first", "second"], np.array([[5.5, 0.5], [4.5, 0.5]]), {})
+    points = np.array([[1.5, 0.5], [0.5, 0.5]])
+    for reported in (points, np.array([[x, 0.5], [0.5, 0.5]]), np.array([[x, 0.5], [0.5, 0.5]])):
+        now += STEP_S + SILENT_S + 0.1  # a step begins, although not all have done the last one
+        fleet.take_states(["first", "second"], reported, np.full(2, np.nan), np.full(2, now), {})
+        assert fleet.due(now)
+        step = fleet.step(now)
+        assert step.tiles.tolist()[1] == [0, 0]
+
+
 def test_agents_that_do_what_they_are_told_keep_the_pace():
     world = World(1, following=False, late=0.0)
     assert world.run(100) > 40

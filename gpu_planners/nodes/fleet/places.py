@@ -102,6 +102,18 @@ class Places:
         """(N,) distance of points from the centres of tiles, in tiles"""
         return np.linalg.norm(points - self.points(tiles), axis=1) / self.grid.resolution
 
+    def beside(self, points: np.ndarray, tolerance: float) -> np.ndarray:
+        """(N, 2) metres -> (K, 2) tiles next to those of the points towards which these are off the centre by more than
+        the tolerance, in tiles"""
+        tiles = self.tiles(points)
+        inside = tiles[:, 0] >= 0
+        points, tiles, found = points[inside], tiles[inside], [np.zeros((0, 2), np.int64)]
+        for step in ((0, 1), (1, 0), (0, -1), (-1, 0)):
+            nearer = self.off_centre(points, tiles) ** 2 - self.off_centre(points, tiles + step) ** 2
+            beside = tiles[(1 + nearer) / 2 > tolerance] + step
+            found.append(beside[((beside >= 0) & (beside < self.grid.shape)).all(axis=1)])
+        return np.concatenate(found)
+
     def headings(self, yaws: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
         """(N,) rad -> (N,) int64 nearest quarter turn; that of `otherwise` where a yaw is NaN"""
         given = np.isfinite(yaws)

@@ -278,7 +278,7 @@ class RunningFleet:
         wanted = np.where((unknown | busy)[:, None], planned, tiles)
         self._keep_apart(wanted, planned, unknown)
         late = there & (tiles[:, 0] >= 0) & ~busy & ~self._agrees()
-        self._close(np.flatnonzero(late & (np.abs(planned - tiles).sum(axis=1) == 1)), tiles, planned, wanted)
+        self._close(np.flatnonzero(late), tiles, planned, wanted)
         known = there & ~unknown & ~busy
         faces = np.where(known, faces, self.planner.headings)
         self.planner.observe(np.where(known[:, None], wanted, -1), faces, np.flatnonzero(there & unknown))
@@ -300,11 +300,15 @@ class RunningFleet:
             wanted[back], unknown[back] = planned[back], True
 
     def _close(self, late, reported, planned, wanted):
-        """Close the free tiles that late agents may cover: each is between two tiles, or was when it fell silent.
+        """Close the free tiles that late agents, and those that join, may cover: each is between two tiles, or was when
+        it fell silent.
 
         late: (L,) numbers; (numbers, 2) tiles where agents report to be, the planner has them, they are taken to be
         """
-        tiles = set(map(tuple, np.concatenate([reported[late], planned[late]]).tolist()))
+        moving = late[np.abs(planned[late] - reported[late]).sum(axis=1) == 1]
+        points = [self._agents["point"][late], *(agent["point"][None] for agent in self._waiting.values())]
+        beside = self.places.beside(np.concatenate(points), self._values.arrival_tolerance)
+        tiles = set(map(tuple, np.concatenate([reported[moving], planned[moving], beside]).tolist()))
         if tiles:
             tiles -= set(map(tuple, wanted[self._agents["there"]].tolist()))
         self._closed.close(tiles, self._grid)
