@@ -38,6 +38,7 @@ autodoc_typehints_format = "short"
 maximum_signature_line_length = 100
 
 EXAMPLES = HERE.parent / "examples"
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # for `gpu-planners`
 os.environ.setdefault("PROBLEMS", "2000")  # of the data set's tutorial, which makes 100,000
 
 
