@@ -52,4 +52,5 @@ for poses in robot.frame_poses(q):
     body = np.concatenate([t @ pose[:3, :3].T + pose[:3, 3] for t, pose in turned])
     layers = [Layer(body, np.tile([0.1, 0.46, 0.66], (len(body), 1))), *still]
     frames.append(Image.fromarray(np.uint8(255 * np.clip(render(layers, camera, (480, 400), 0.0), 0, 1))).quantize(64))
+frames[len(frames) // 2].save(out / "shelf.png")  # a still one
 frames[0].save(out / "shelf.gif", save_all=True, append_images=frames[1:], duration=80, loop=0)

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gpu_planners.fleet import conflicts
+from gpu_planners.fleet import FleetPlanner, conflicts
 from gpu_planners.fleet.drawing import draw_fleet, fleet_page
-from gpu_planners.grid import FleetPlanner
 from gpu_planners.grid.maps.generated import warehouse_map
 
 out = Path("out")
@@ -41,4 +40,5 @@ print(done, "goals in", steps, "steps;", len(conflicts(positions, grid.blocked))
 
 (out / "fleet.html").write_text(fleet_page(grid, positions, headings, wanted, "200 robots"), encoding="utf-8")
 frames = [draw_fleet(grid, positions, step, 640).quantize(48) for step in range(0, steps + 1)]
+frames[-1].save(out / "fleet.png")  # the last one
 frames[0].save(out / "fleet.gif", save_all=True, append_images=frames[1:], duration=120, loop=0)

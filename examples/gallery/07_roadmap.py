@@ -36,7 +36,7 @@ def tool(q):
 
 fig = plt.figure(figsize=(12, 5.4), layout="constrained")
 left, right = (fig.add_subplot(1, 2, place, projection="3d", xlabel="x, m", ylabel="y, m") for place in (1, 2))
-roadmap = prm.build(checker, prm.Settings(roadmap_nodes=100 if short else 600, lazy=False))
+roadmap = prm.build(checker, prm.Settings(roadmap_nodes=60 if short else 150, lazy=False))
 a, b = roadmap.nodes[roadmap.edges[roadmap.edge_states == 1]].transpose(1, 0, 2)
 ways = tool(a[:, None] + shares * (b - a)[:, None])
 left.add_collection3d(Line3DCollection(ways, colors=plt.cm.viridis(ways[:, :, 2].mean(axis=1)), lw=0.35, alpha=0.6))
@@ -45,7 +45,7 @@ left.set(title=f"{len(roadmap.nodes)} configurations, {len(ways)} proven motions
 for limit in (left.set_xlim, left.set_ylim, left.set_zlim):
     limit(-0.9, 0.9)
 
-budgets = [200, 1000, 4000] if short else [200, 1000, 4000, 20_000, 60_000]
+budgets = [50, 200, 1000] if short else [50, 200, 1000, 20_000]
 for number, samples in enumerate(budgets, 1):
     result = rrt_star.solve(start, goal, checker, rrt_star.Settings(max_samples=samples, time_limit_s=20.0), seed=3)
     if result.solved:

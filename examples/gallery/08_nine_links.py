@@ -24,7 +24,7 @@ out = Path("out")
 out.mkdir(exist_ok=True)
 arm, rectangles, start, goal = nine_link_scene()
 checker = PlanarChecker(arm, rectangles)
-budgets = (2000, 5000) if "GPU_PLANNERS_SHORT" in os.environ else (5000, 40_000)
+budgets = (1000, 5000) if "GPU_PLANNERS_SHORT" in os.environ else (1500, 40_000)
 fig, axes = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
 for axis, samples in zip(axes, budgets):
     result = rrt_star.solve(start, goal, checker, rrt_star.Settings(max_samples=samples, time_limit_s=60.0), seed=1)

@@ -2,8 +2,9 @@
 One-way lanes
 =============
 
-Where 600 robots of a full warehouse stood and waited in 300 steps, without rules and with the lanes that a fleet has
-by default: bright tiles are those where somebody waited most.
+Where 600 robots of a full warehouse went in 300 steps: red tiles were crossed rightwards or downwards, blue ones the
+other way, white ones both ways. Without guidance traffic meets head on; with the lanes that a fleet has by default it
+parts by itself, and more goals are reached.
 """
 
 import os
@@ -27,20 +28,19 @@ for axis, guidance in zip(axes, ("plain", "auto")):
     rng = np.random.default_rng(0)
     fleet = FleetPlanner(grid, "turning", settings=Settings(guidance=guidance))
     fleet.start(free[rng.permutation(len(free))[:robots]])
-    goals, waited, done = free[rng.integers(len(free), size=robots)], np.zeros(grid.shape), 0
+    goals, done = free[rng.integers(len(free), size=robots)], 0
+    onward, moves = np.zeros(grid.shape), np.zeros(grid.shape)
     for _ in range(steps):
-        before, faces = fleet.positions, fleet.headings
+        before = fleet.positions
         fleet.step(goals)
-        stood = (before == fleet.positions).all(axis=1) & (faces == fleet.headings)
-        np.add.at(waited, tuple(before[stood].T), 1 / steps)
+        way = (fleet.positions - before).sum(axis=1)  # 1: right or down, -1: left or up, 0: turns or waits
+        np.add.at(onward, tuple(before.T), way)
+        np.add.at(moves, tuple(before.T), np.abs(way))
         there = (fleet.positions == goals).all(axis=1)
         done += int(there.sum())
         goals = np.where(there[:, None], free[rng.integers(len(free), size=robots)], goals)
-    axis.imshow(np.where(grid.blocked, np.nan, waited), cmap="inferno", vmin=-0.1, vmax=0.4)
-    axis.set(
-        title=f"{'without' if guidance == 'plain' else 'with'} lanes: {done} errands in {steps} steps",
-        xticks=[],
-        yticks=[],
-    )
-    print(guidance, done, "errands, waiting", round(waited.sum() / robots, 2), "of the time")
+    share = np.where(grid.blocked, np.nan, onward / np.maximum(moves, 1))
+    axis.imshow(share, cmap=plt.cm.RdBu_r.with_extremes(bad="0.2"), vmin=-1, vmax=1)
+    axis.set(title=f"{'without' if guidance == 'plain' else 'with'} lanes: {done:,} goals", xticks=[], yticks=[])
+    print(guidance, done, "goals reached in", steps, "steps")
 fig.savefig(out / "lanes.png", dpi=110)

@@ -154,6 +154,7 @@ for body, scene, result in phases:
             layers.append(Layer(triangles, np.tile(colour, (len(triangles), 1))))
         picture = render([*layers, *still], camera, size)
         frames.append(Image.fromarray(np.uint8(255 * np.clip(picture, 0, 1))).quantize(160, Image.Quantize.FASTOCTREE))
+frames[len(frames) // 2].save(out / "03_pick_and_place.png")  # a still one
 frames[0].save(out / "03_pick_and_place.gif", save_all=True, append_images=frames[1:], duration=100, loop=0)
 print(len(frames), "pictures")
 
