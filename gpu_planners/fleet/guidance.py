@@ -70,16 +70,10 @@ class Guidance:
         return cls(moves)
 
     @classmethod
-    def lanes(cls, grid: GridMap, against: int = AGAINST) -> "Guidance":
+    def lanes(cls, grid: GridMap) -> "Guidance":
         """One-way lanes: neighbouring straight runs of free tiles lead in opposite directions; a move against one
-        costs `against`, another one 4. Runs of fewer than four tiles, as across a street, have no direction."""
-        free = grid.costs > 0
-        moves = np.full((*grid.shape, 4), UNIT, np.uint8)
-        along = _directions(np.ascontiguousarray(free))
-        moves[..., WEST][along > 0] = moves[..., EAST][along < 0] = against
-        along = _directions(np.ascontiguousarray(free.T)).T
-        moves[..., NORTH][along > 0] = moves[..., SOUTH][along < 0] = against
-        return cls(moves, UNIT, TURN)
+        costs 2.5 times as much. Runs of fewer than four tiles, as across a street, have no direction."""
+        return _lanes(grid, AGAINST)
 
     def finer(self) -> "Guidance":
         """These costs in smaller units, if they are coarse, so that small additions count."""
@@ -127,6 +121,17 @@ class Guidance:
             raise GridMapError(f"{shown(str(name))} is no file of guidance: {shortened(error)}") from None
 
 
+def _lanes(grid, against):
+    """Guidance in which a move against a lane costs `against`, another one UNIT."""
+    free = grid.costs > 0
+    moves = np.full((*grid.shape, 4), UNIT, np.uint8)
+    along = _directions(np.ascontiguousarray(free))
+    moves[..., WEST][along > 0] = moves[..., EAST][along < 0] = against
+    along = _directions(np.ascontiguousarray(free.T)).T
+    moves[..., NORTH][along > 0] = moves[..., SOUTH][along < 0] = against
+    return Guidance(moves, UNIT, TURN)
+
+
 def suited(grid: GridMap, agents: int, now: Guidance | None = None) -> Guidance:
     """What suits so many agents on a map: lanes, the stricter the more agents there are for the free tiles.
 
@@ -138,7 +143,7 @@ def suited(grid: GridMap, agents: int, now: Guidance | None = None) -> Guidance:
     against = round(float(np.interp(share, SHARES, STRICT)))
     if now is not None and max(now.moves.max(), against) < NEARLY * min(now.moves.max(), against):
         return now
-    return Guidance.lanes(grid, against)
+    return _lanes(grid, against)
 
 
 GUIDANCE = {"plain": Guidance.plain, "lanes": Guidance.lanes}
