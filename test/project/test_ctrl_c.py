@@ -85,16 +85,22 @@ goals = np.zeros((1, 2))
 try:
     planner.prepare(goals)
 except KeyboardInterrupt:
-    planner.prepare(goals)
-    print(planner.plan([[0, 4]], goals).cost[0])
+    print("heard")
+planner.prepare(goals)
+print(planner.plan([[0, 4]], goals).cost[0])
 """
 
 
 def test_fields_that_compile_hear_ctrl_c_and_are_right_afterwards(tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", COMPILING]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
-    assert run.returncode == 0 and float(run.stdout) == 4, run.stderr
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    for attempt in range(4):  # LLVM's callback swallows what is raised in it, and with it a Ctrl-C now and then
+        command, own = [sys.executable, "-c", COMPILING], {"NUMBA_CACHE_DIR": str(tmp_path / str(attempt))}
+        run = subprocess.run(command, env=environment | own, capture_output=True, text=True, timeout=120)
+        *heard, cost = run.stdout.split() or [""]
+        assert run.returncode == 0 and float(cost) == 4, run.stderr
+        if heard == ["heard"]:
+            return
+    pytest.fail("Ctrl-C was never heard")
 
 
 def stops_soon(work, whole_s):
