@@ -55,7 +55,10 @@ SEEN = {file: file.stat().st_mtime_ns for file in EXAMPLES.glob("*/out/*")}
 def written_files(block, block_vars, gallery_conf):
     """-> reStructuredText that shows what the block has written into out/: pictures, animations and pages."""
     folder = Path(block_vars["src_file"]).parent / "out"
-    now = {file: file.stat().st_mtime_ns for file in sorted(folder.glob("*"))}
+    now = {
+        file: file.stat().st_mtime_ns
+        for file in sorted(folder.glob("*"), key=lambda file: (file.suffix != ".png", file))
+    }
     pictures, frames = [], []
     for file in (file for file, time in now.items() if SEEN.get(file) != time):
         if file.suffix in (".png", ".gif"):
