@@ -18,7 +18,7 @@ from .motion import COLS_AHEAD, EAST, NORTH, ROWS_AHEAD, SOUTH, WEST
 
 UNIT, AGAINST, TURN = 4, 10, 1  # of lanes: a move along one, against one, a quarter turn
 SHARES, STRICT = (0.005, 0.05, 0.1, 0.3), (5, 10, 10, 20)  # agents of free tiles; what AGAINST is then
-NEARLY = 1.3
+NEARLY = 1.3  # times as strict
 MOST_DIFFERENCE = 127  # of states that an action joins (fields.py)
 MOST_COST = MOST_DIFFERENCE - 4 * TURN  # four quarter turns and a move undo a move
 CROWDED = 3  # moves along a lane that a move costs more to a tile where somebody always waits
@@ -135,10 +135,10 @@ def _lanes(grid, against):
 def suited(grid: GridMap, agents: int, now: Guidance | None = None) -> Guidance:
     """What suits so many agents on a map: lanes, the stricter the more agents there are for the free tiles.
 
-    now: what they have, which stays where it is nearly as strict
+    now: what they have, which stays where it is nearly as strict, or where tiles have costs of their own
     """
     if not grid.uniform_cost:
-        return Guidance.plain(grid)
+        return now or Guidance.plain(grid)
     share = agents / max(1, int(np.count_nonzero(grid.costs)))
     against = round(float(np.interp(share, SHARES, STRICT)))
     if now is not None and max(now.moves.max(), against) < NEARLY * min(now.moves.max(), against):

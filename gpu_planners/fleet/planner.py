@@ -124,12 +124,12 @@ class FleetPlanner:
         self._given_guidance = guidance
         self._take_lanes()
 
-    def _suited(self, grid, agents):
+    def _suited(self, agents):
         """The guidance for so many agents: the present one where it was given, or still suits."""
         if self.settings.guidance != "auto" or self._given_guidance is not None:
             return self._guidance
-        guidance = suited(grid, agents, self._guidance)
-        return self._guidance if guidance is self._guidance else self._fit(guidance, grid)
+        guidance = suited(self.grid, agents, self._guidance)
+        return self._guidance if guidance is self._guidance else self._fit(guidance, self.grid)
 
     def _fit(self, guidance, grid):
         """The guidance checked for a map, in finer units where crowds will add to its costs."""
@@ -153,7 +153,7 @@ class FleetPlanner:
         places, faces, paces = self._checked(starts, headings, speeds)
         stepper = self._stepper
         changed = self._crowds is not None or (stepper.crew.agents.still > 0).any()  # by the agents before these
-        lanes, guidance = self._lanes, self._suited(self.grid, len(places))
+        lanes, guidance = self._lanes, self._suited(len(places))
         if changed := changed or guidance is not self._guidance:
             lanes = self._map.lanes(self.grid, self.motion, self.settings.size, guidance)
         self._refuse_bad(places, len(places), lanes.free)
@@ -207,7 +207,7 @@ class FleetPlanner:
         now = *stepper.crew.agents, *stepper.progress, stepper.crew.plans.option, stepper.broken
         for old, new in zip(kept, now):
             new[:n] = old
-        guidance = self._suited(self.grid, np.count_nonzero(stepper.crew.agents.there))
+        guidance = self._suited(np.count_nonzero(stepper.crew.agents.there))
         if guidance is not self._guidance:
             self._guidance = guidance
             self._take_lanes()
@@ -279,9 +279,9 @@ class FleetPlanner:
         An agent on a tile that is blocked may leave it.
         """
         grid, guidance = self.grid.changed(rows, cols, costs), self._guidance
-        if self._given_guidance is None and self.settings.guidance != "lanes":
-            if self.settings.guidance == "plain" or not (grid.uniform_cost and self.grid.uniform_cost):
-                guidance = self._fit(Guidance.plain(grid), grid)
+        uniform = grid.uniform_cost and self.grid.uniform_cost  # then guidance does not depend on costs
+        if self._given_guidance is None and self.settings.guidance != "lanes" and not uniform:
+            guidance = self._fit(Guidance.plain(grid), grid)
         self.grid, self._guidance, self._ground = grid, guidance, None
         self._follow_map()
 

@@ -395,7 +395,10 @@ def test_guidance_follows_the_number_of_agents():
     assert fleet.guidance is given
     costs = GridMap(rng.integers(1, 9, free.shape).astype(np.uint8))
     fleet = FleetPlanner(costs, "turning", "cpu")
+    before = fleet.guidance
     fleet.start(places[:200])
+    fleet.add(places[200:201])
+    assert fleet.guidance is before  # so that no field is lost
     assert (fleet.guidance.moves == Guidance.plain(costs).moves).all()
     fleet.update([0], [0], 0)
     assert (fleet.guidance.moves == Guidance.plain(fleet.grid).moves).all()
