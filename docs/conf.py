@@ -13,7 +13,7 @@ from pathlib import Path
 from sphinx_gallery.scrapers import figure_rst
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
 
 from gpu_planners import __version__  # noqa: E402
 

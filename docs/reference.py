@@ -10,22 +10,13 @@ from pathlib import Path
 
 from numpy.typing import ArrayLike
 from sphinx.util.typing import stringify_annotation
+from write_settings import NODES
 
 from gpu_planners.cli.parser import build_parser
-from gpu_planners.nodes.arm.parameters import ArmParameters
 from gpu_planners.nodes.common.parameters import settings_in
-from gpu_planners.nodes.fleet.parameters import FleetParameters
-from gpu_planners.nodes.grid.parameters import GridParameters
-from gpu_planners.nodes.player.parameters import PlayerParameters
 from gpu_planners.settings import Described
 
 ROOT = Path(__file__).resolve().parent.parent
-NODES = {
-    "arm_planner": ArmParameters,
-    "grid_planner": GridParameters,
-    "fleet_planner": FleetParameters,
-    "trajectory_player": PlayerParameters,
-}
 MODULES = {  # of a page: what is documented there, in this order
     "arm": [
         "gpu_planners.arm",
