@@ -113,6 +113,8 @@ HEADINGS = {
     "first_s": "first step, s",
     "step_ms": "step, ms",
     "step_p95_ms": "p95, ms",
+    "step_worst_ms": "worst, ms",
+    "all_valid": "all valid",
     "conflicts": "conflicts",
     "stuck": "stuck",
     "fields_MB": "fields, MB",

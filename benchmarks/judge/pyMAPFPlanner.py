@@ -1,43 +1,66 @@
 """FleetPlanner behind the Python interface of the judge of the League of Robot Runners 2023 (Start-Kit v1.1.5).
 
-Name this folder as "python_path" in the judge's config.json; README.md here has the lines.
+`python -m benchmarks.judge` runs it. This folder comes first in the judge's PYTHONPATH.
 """
 
 import os
+import time
 
 import MAPF  # noqa: F401  (the judge's types)
 import numpy as np
 
+from gpu_planners.device import resolve_device
 from gpu_planners.fleet import Settings
 from gpu_planners.grid import FleetPlanner, GridMap
 
 BUDGET = "GPU_PLANNERS_BUDGET_S"  # seconds a step, of the environment
-GUIDANCE = "GPU_PLANNERS_GUIDANCE"
+FIELDS = 0.5  # share of a time limit, for fields
+MEMORY = 32 << 30  # bytes of fields on a host
 
 
 class pyMAPFPlanner:  # noqa: N801 (the judge's name)
-    """What the judge calls: `initialize` once, `plan` each step."""
+    """What the judge calls: `initialize` once, `plan` each step.
+
+    It never reads where agents are: the judge moves them as it is told, and what is told too late one step later.
+    """
 
     def __init__(self, pyenv=None):
         self.env = pyenv.env if pyenv is not None else None
-        self._fleet = None
+        self._budget = float(os.environ.get(BUDGET, 0.05))
 
     def initialize(self, preprocess_time_limit):
-        """Take the map. preprocess_time_limit: seconds"""
-        costs = 1 - np.array(self.env.map, np.uint8).reshape(self.env.rows, self.env.cols)
-        settings = Settings(guidance=os.environ.get(GUIDANCE, "lanes"))
-        self._fleet = FleetPlanner(GridMap(costs, connectivity=4), "turning", settings=settings)
+        """Take the map; plan the fields of tiles that may become goals, within half of the seconds given."""
+        until = time.monotonic() + FIELDS * preprocess_time_limit
+        self._cols, n = self.env.cols, self.env.num_of_agents
+        free = 1 - np.array(self.env.map, np.uint8).reshape(self.env.rows, self.env.cols)
+        settings = Settings(memory_limit_bytes=_memory())
+        self._fleet = fleet = FleetPlanner(GridMap(free, connectivity=4), "turning", settings=settings)
+        tiles = np.random.default_rng(0).permutation(np.argwhere(free))
+        fleet.start(tiles[:n])  # anywhere: goals are those of agents
+        fleet.step(tiles[:n][::-1] if n < 100 else np.r_[tiles[:100], np.full((n - 100, 2), -1)], self._budget)
+        fields = settings.memory_limit_bytes // (4 * (free.shape[0] + 2) * (free.shape[1] + 2))
+        for begin in range(0, min(len(tiles), fields) - n + 1, n):
+            fleet.prepare(tiles[begin : begin + n], max(0.0, until - time.monotonic()), 0)
+        self._started = False
         return True
 
     def plan(self, time_limit):
-        """-> (n,) int actions: 0 forward, 1 clockwise, 2 counter-clockwise, 3 wait. time_limit: seconds"""
-        states, cols = self.env.curr_states, self.env.cols
-        here = np.array([(state.location, state.orientation) for state in states])
-        goals = np.array([tasks[0][0] for tasks in self.env.goal_locations])
-        tiles = np.stack(np.divmod(here[:, 0], cols), axis=1)
-        if len(self._fleet.positions) == 0:
-            self._fleet.start(tiles, here[:, 1])
-        else:
-            self._fleet.observe(tiles, here[:, 1])
-        budget = min(float(os.environ.get(BUDGET, 0.5)), 0.8 * time_limit)
-        return self._fleet.step(np.stack(np.divmod(goals, cols), axis=1), budget)
+        """-> list of n int actions: 0 forward, 1 clockwise, 2 counter-clockwise, 3 wait. time_limit: seconds"""
+        began = time.monotonic()
+        tiles = np.array([tasks[0][0] if tasks else -1 for tasks in self.env.goal_locations])
+        goals = np.stack(np.divmod(tiles, self._cols), axis=1)  # a negative row: none
+        if not self._started:
+            states = self.env.curr_states
+            where = np.array([state.location for state in states])
+            self._fleet.start(np.stack(np.divmod(where, self._cols), axis=1), [state.orientation for state in states])
+            self._started = True
+        goals[~self._fleet.prepare(goals, FIELDS * time_limit)] = -1  # they wait for their fields
+        left = min(self._budget, 0.8 * time_limit) - (time.monotonic() - began)
+        return self._fleet.step(goals, max(0.0, left)).tolist()
+
+
+def _memory():
+    """Bytes of fields: on a GPU the default, since they are planned fast; on a host half of what is free."""
+    if resolve_device("auto") != "cpu":
+        return Settings().memory_limit_bytes
+    return min(MEMORY, os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)

@@ -1,0 +1,225 @@
+"""Run the judge of the League of Robot Runners 2023 for whole instances: `python -m benchmarks.judge`."""
+
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from gpu_planners.device import resolve_device
+
+from .. import machine, report
+from ..fleet_instances import NAMES, published
+from ..harness import Row, told
+from ..problems import MissingDataError, data_dir
+
+JUDGE = "GPU_PLANNERS_JUDGE"  # of the environment
+KIT = os.environ.get(JUDGE) or "~/.cache/gpu_planners/Start-Kit"
+SOURCE, TAG = "https://github.com/MAPF-Competition/Start-Kit", "v1.1.5"
+BOOST = ("program-options", "system", "filesystem", "log")
+PACKAGES = ("git", "cmake", "g++", "pybind11-dev", *(f"libboost-{part}-dev" for part in BOOST))
+CALLED = "calling python planner"  # what the judge prints before each step
+COLUMNS = {
+    "agents": "count",
+    "steps": "count",
+    "errands": "count",
+    "of_best": "share",
+    "all_valid": "count",
+    "step_ms": "ms",
+    "step_p95_ms": "ms",
+    "step_worst_ms": "ms",
+}
+TEXT = (
+    "Errands in the League of Robot Runners 2023, counted by its judge (Start-Kit v1.1.5), which checks every move. "
+    "Times are the judge's, of whole steps."
+)
+
+
+class JudgeError(Exception):
+    """The judge could not be built, or it failed."""
+
+
+def main(arguments=None):
+    """Returns the exit code: 0; 1 where an instance failed; 2 where the judge or the data are missing."""
+    options = _options(arguments)
+    try:
+        folder = data_dir(options.data) / "lorr2023"
+        kit = built(Path(options.build).expanduser())
+        instances = [published(name, options.data) for name in options.names]
+    except (JudgeError, MissingDataError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    table = {"name": "judge", "title": "By the official judge", "text": TEXT, "columns": COLUMNS, "rows": []}
+    results = {
+        "machine": machine.describe(),
+        "date": datetime.date.today().isoformat(),
+        "quick": False,
+        "command": " ".join(["python -m benchmarks.judge", *(sys.argv[1:] if arguments is None else arguments)]),
+        "tables": [table],
+    }
+    out, device, failed = Path(options.out), resolve_device("auto"), 0
+    out.mkdir(parents=True, exist_ok=True)
+    for instance in instances:
+        subject = f"{1e3 * options.budget:g} ms a step, {device}"
+        try:
+            row = told(Row(instance.name, subject, judged(kit, folder, instance, options)))
+        except JudgeError as error:
+            row, failed = Row(instance.name, subject, note=f"failed: {error}"), 1
+        table["rows"].append(row.as_dict())
+        report.write_json(out / "results.json", results)  # after each, so that a run cut short keeps what it measured
+        (out / "results.md").write_text(report.markdown(results), encoding="utf-8")
+    print(report.machine_line(results), report.section(table), sep="\n\n")
+    print(f"table: {out / 'results.md'}, figures: {out / 'results.json'}")
+    return failed
+
+
+def built(kit):
+    """Clone the Start-Kit into the folder `kit`, and build it for this Python, where it is not yet -> kit
+
+    Raises JudgeError.
+    """
+    build = kit / "build"
+    module = build / f"MAPF{sysconfig.get_config_var('EXT_SUFFIX')}"
+    if module.exists() and (build / "lifelong").exists():
+        return kit
+    if not (kit / "CMakeLists.txt").exists():
+        _done("git", "clone", "--quiet", "--depth", "1", "--branch", TAG, SOURCE, kit)
+    python = f"-DPYTHON_EXECUTABLE={sys.executable}"
+    _done("cmake", "-S", kit, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DPYTHON=true", python)
+    _done("cmake", "--build", build, "--parallel", "2")
+    if not module.exists():
+        raise JudgeError(f"{build} has no {module.name}: cmake built it for another Python; remove that folder")
+    return kit
+
+
+def _done(*command):
+    """Run a command. Raises JudgeError with the end of what it said, and the packages that it may want."""
+    words = [str(word) for word in command]
+    print(" ".join(words), file=sys.stderr, flush=True)
+    try:
+        end = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    except FileNotFoundError:
+        raise JudgeError(f"{words[0]} is not there: {_install()}") from None
+    if end.returncode:
+        raise JudgeError(f"{' '.join(words)} failed:\n{end.stdout[-2000:]}\n{_install()}")
+
+
+def _install():
+    missing = [name for name in PACKAGES if not _installed(name)]
+    return f"apt-get install {' '.join(missing)}" if missing else f"its packages are installed: {' '.join(PACKAGES)}"
+
+
+def _installed(package):
+    with contextlib.suppress(FileNotFoundError):
+        asked = ["dpkg-query", "-W", "-f", "${db:Status-Status}", package]
+        return subprocess.run(asked, capture_output=True, text=True).stdout == "installed"
+    return False
+
+
+def judged(kit, folder, instance, options):
+    """Let the judge run an instance. -> {column: figure}. Raises JudgeError
+
+    kit: the Start-Kit's folder; folder: of the instances; options: budget, steps, preprocess, limit
+    """
+    steps = min(options.steps or instance.steps, instance.steps)
+    with tempfile.TemporaryDirectory() as scratch:
+        verdict = verdict_of(kit, folder / f"{instance.name}.json", steps, options, Path(scratch))
+    taken = 1e3 * np.array(verdict["plannerTimes"])
+    errands = verdict["numTaskFinished"]
+    return {
+        "agents": verdict["teamSize"],
+        "steps": steps,
+        "errands": errands,
+        "of_best": errands / steps / (instance.best_known / instance.steps),
+        "all_valid": verdict["AllValid"],
+        "step_ms": float(np.median(taken)),
+        "step_p95_ms": float(np.percentile(taken, 95)),
+        "step_worst_ms": float(taken.max()),
+    }
+
+
+def verdict_of(kit, file, steps, options, scratch):
+    """Run the judge on an instance's file -> what it wrote, a dict. Raises JudgeError"""
+    here, build, out = Path(__file__).resolve().parent, kit.resolve() / "build", scratch / "out.json"
+    paths = [here, here.parent.parent, build, *(path for path in sys.path if path.endswith("site-packages"))]
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(map(str, paths)),
+        "GPU_PLANNERS_BUDGET_S": str(options.budget),
+    }
+    command = [build / "lifelong", "-i", file, "-o", out, "--simulationTime", steps, "--planTimeLimit", options.limit]
+    command += ["--preprocessTimeLimit", options.preprocess]
+    said = []
+    with (scratch / "errors").open("w+") as errors, _bar(file.stem, steps) as step:
+        with subprocess.Popen(
+            [str(word) for word in command],
+            cwd=scratch,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        ) as judge:
+            try:
+                for line in judge.stdout:
+                    if line.startswith(CALLED):
+                        step()
+                    else:
+                        said = [*said[-9:], line]
+            except BaseException:
+                judge.kill()
+                raise
+        if judge.returncode or not out.exists():
+            errors.seek(0)
+            why = "preprocessing took too long" if judge.returncode == 124 else "".join(said) + errors.read()[-2000:]
+            raise JudgeError(f"the judge ended with {judge.returncode}: {why}")
+    return json.loads(out.read_text())
+
+
+@contextlib.contextmanager
+def _bar(name, steps):
+    """A bar on a terminal -> what is called for each step."""
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    console = Console(stderr=True, quiet=not sys.stderr.isatty())
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
+        task = bar.add_task(name, total=steps)
+        yield lambda: bar.advance(task)
+
+
+def _options(arguments):
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.judge", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"instances (default: all of {', '.join(NAMES)})")
+    parser.add_argument("--budget", type=float, default=0.05, help="seconds a step (default: 0.05)")
+    parser.add_argument("--steps", type=int, help="at most so many (default: as many as are published)")
+    parser.add_argument(
+        "--limit", type=int, default=1, help="whole seconds, after which a step counts as late (default: 1)"
+    )
+    parser.add_argument(
+        "--preprocess",
+        type=int,
+        default=120,
+        help="whole seconds before the first step (default: 120; published: 1800)",
+    )
+    parser.add_argument(
+        "--build",
+        default=KIT,
+        help=f"folder of the judge's Start-Kit; what it lacks is cloned and built (default: ${JUDGE}, here {KIT})",
+    )
+    parser.add_argument("--data", help="folder of the shared data (default: $GPU_PLANNERS_DATA or ../shared/data)")
+    parser.add_argument("--out", default="out/judge", help="folder for results.json and results.md")
+    options = parser.parse_args(arguments)
+    if unknown := sorted(set(options.names) - set(NAMES)):
+        parser.error(f"unknown {', '.join(unknown)}; allowed: {', '.join(NAMES)}")
+    options.names = options.names or NAMES
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())
