@@ -1,4 +1,5 @@
-"""The command `gpu-planners`: info | plan | verify | view | dataset | demo | bench | completion.
+"""The command `gpu-planners`: info | plan | verify | view | dataset | learn | compile | demo | bench |
+completion.
 
 Exit codes: 0 done; 1 it failed while running; 2 the command line or an input is wrong, or something needed is not
 there; 3 the question has no answer (no motion was found, start or goal collide), or `verify` refuses the motion; 130

@@ -7,12 +7,9 @@ import os
 import shutil
 import sys
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
-from rich.console import Console
 from rich.filesize import decimal
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ..arm import rrt_connect
 from ..datasets import Draw, Recipe, Timing, check, make
@@ -26,6 +23,7 @@ from ..device import resolve_devices
 from ..errors import GpuPlannersError
 from .errors import InputError, MissingError, complain
 from .motions import assigned
+from .progress import shown_progress
 from .robots import load_robot, package_dirs, pairs, tip_of
 
 INTERRUPTED = 130
@@ -87,7 +85,7 @@ def _recipe(options):
 def _make(options, recipe, devices):
     began, first, now, solved = time.monotonic(), None, 0, 0  # first, now: rows at the first and the latest report
     try:
-        with _progress(options, options.problems) as update:
+        with shown_progress(options.quiet, options.problems) as update:
 
             def told(rows, new_solved):
                 nonlocal first, now, solved
@@ -154,7 +152,7 @@ def _check(options):
     manifest = read_manifest(options.check)
     robot = load_robot(options) if options.urdf else robot_of(manifest)
     began = time.monotonic()
-    with _progress(options, manifest["problems"]) as update:
+    with shown_progress(options.quiet, manifest["problems"]) as update:
         report = check(options.check, robot, lambda rows, errors: update(rows, f"{errors} errors"))
     counts = ", ".join(f"{count} {status}" for status, count in sorted(report.counts.items(), key=lambda it: -it[1]))
     for text in report.texts:
@@ -172,24 +170,6 @@ def _check(options):
 
 class DatasetFault(OSError):
     """A data set cannot be written, or was checked and has errors: exit code 1."""
-
-
-@contextmanager
-def _progress(options, total):
-    """-> function of (rows, text) that shows a bar on stderr, if that is a terminal."""
-    if options.quiet or not sys.stderr.isatty():
-        yield lambda rows, text: None
-        return
-    parts = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*parts, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda rows, text: bar.update(task, completed=rows, description=text)
 
 
 def _rate(count, seconds):

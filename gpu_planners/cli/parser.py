@@ -40,6 +40,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_verify(commands)
     _add_view(commands)
     _add_dataset(commands)
+    _add_learn(commands)
     _add_compile(commands)
     text = "plan through the real nodes: a robot's motions, paths of many agents, a fleet"
     commands.add_parser("demo", help=text, add_help=False)
@@ -165,6 +166,32 @@ def _add_dataset(commands):
     other = parser.add_argument_group("instead of making it")
     other.add_argument("--dry-run", action="store_true", help="plan a few problems, say how large and how long it gets")
     _add(other, "--check", "FOLDER", "check every row of a data set again, and that none is missing")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+
+
+def _add_learn(commands):
+    parser = commands.add_parser(
+        "learn",
+        help="learn one-way lanes and weights for a fleet on a map",
+        description="Learn by simulation what moves shall cost on a map, so that a fleet reaches most goals: "
+        "directions of one-way lanes and weights together. The file is written whenever something better is found, so "
+        "Ctrl-C keeps the best so far. It is used as guidance=Guidance.load(FILE), or as the node's parameter "
+        "guidance_file.",
+        epilog=f"The same seed learns the same. docs/fleets.md has figures. {CODES}",
+    )
+    parser.add_argument("map", type=_file, help="map_server .yaml or MovingAI .map")
+    parser.add_argument("-n", "--agents", type=int, required=True, metavar="N", help="how many agents there will be")
+    parser.add_argument("-o", "--output", metavar="FILE", help="(default: beside the map, MAP.guidance.npz)")
+    parser.add_argument("--motion", choices=("turning", "four"), default="turning", help="(default: %(default)s)")
+    _add_list(parser, "--set", "NAME=VALUE", "settings of the fleet: horizon=4")
+    _add(parser, "--rounds", "N", "more learn more (default: %(default)s)", type=int, default=40)
+    _add(parser, "--steps", "N", "of each simulation (default: %(default)s)", type=int, default=300)
+    _add(parser, "--children", "N", "simulated side by side in each round (default: %(default)s)", type=int, default=16)
+    parser.add_argument("--seed", type=int, default=0, help="of everything that is drawn (default: %(default)s)")
+    text = "auto, cpu, cuda, cuda:all, or several: cuda:0,cuda:1 (default: %(default)s)"
+    parser.add_argument("--devices", default="cpu", help=text)
+    text = "processes that share the devices (default: one for each core or GPU)"
+    _add(parser, "--workers", "N", text, type=int, default=0)
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
 
 

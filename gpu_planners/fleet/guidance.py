@@ -73,7 +73,7 @@ class Guidance:
     def lanes(cls, grid: GridMap) -> "Guidance":
         """One-way lanes: neighbouring straight runs of free tiles lead in opposite directions; a move against one
         costs 2.5 times as much. Runs of fewer than four tiles, as across a street, have no direction."""
-        return _lanes(grid, AGAINST)
+        return one_way(grid, AGAINST)
 
     def finer(self) -> "Guidance":
         """These costs in smaller units, if they are coarse, so that small additions count."""
@@ -121,8 +121,8 @@ class Guidance:
             raise GridMapError(f"{shown(str(name))} is no file of guidance: {shortened(error)}") from None
 
 
-def _lanes(grid, against):
-    """Guidance in which a move against a lane costs `against`, another one UNIT."""
+def one_way(grid: GridMap, against: int) -> Guidance:
+    """Lanes; a move against one costs `against`, another one UNIT."""
     free = grid.costs > 0
     moves = np.full((*grid.shape, 4), UNIT, np.uint8)
     along = _directions(np.ascontiguousarray(free))
@@ -143,7 +143,7 @@ def suited(grid: GridMap, agents: int, now: Guidance | None = None) -> Guidance:
     against = round(float(np.interp(share, SHARES, STRICT)))
     if now is not None and max(now.moves.max(), against) < NEARLY * min(now.moves.max(), against):
         return now
-    return _lanes(grid, against)
+    return one_way(grid, against)
 
 
 GUIDANCE = {"plain": Guidance.plain, "lanes": Guidance.lanes}

@@ -169,3 +169,34 @@ def test_view_names_a_bad_path_file(tmp_path, capsys):
         file.write_text(content)
         assert cli.main(["view", str(URDF), "--path", str(file)]) == 2
         assert word in capsys.readouterr().err
+
+
+def test_learn_writes_guidance_beside_the_map(tmp_path, capsys):
+    from gpu_planners.fleet import FleetPlanner, Guidance
+    from gpu_planners.grid import GridMap
+    from gpu_planners.grid.maps.map_files import save_map_yaml
+
+    grid = GridMap([[1] * 6] * 5, 4)
+    save_map_yaml(tmp_path / "hall.yaml", grid)
+    assert cli.main(["learn", str(tmp_path / "hall.yaml"), *"-n 6 --rounds 2 --steps 9 --children 4".split()]) == 0
+    assert "hall.guidance.npz': " in capsys.readouterr().err
+    FleetPlanner(grid, "turning", "cpu", guidance=Guidance.load(tmp_path / "hall.guidance.npz"))
+
+
+@pytest.mark.parametrize(
+    "arguments, word",
+    [
+        (["-n", "0"], "agents is 0"),
+        (["-n", "2", "--rounds", "0"], "rounds is 0"),
+        (["-n", "2", "--workers", "-1"], "workers is -1"),
+        (["-n", "2", "--devices", "tpu"], "'tpu'"),
+        (["-n", "2", "--set", "speed=3"], "horizon"),
+        (["-n", "2", "-o", "no/folder/here.npz"], "here.npz"),
+        (["-n", "99999999"], "agents is 99999999"),
+    ],
+)
+def test_learn_names_what_is_wrong_in_one_line(arguments, word, capsys):
+    hall = URDF.parent.parent / "config" / "maps" / "hall.yaml"
+    assert cli.main(["learn", str(hall), *arguments]) == 2
+    printed = capsys.readouterr().err
+    assert word in printed and printed.startswith("error: ") and printed.count("\n") == 1

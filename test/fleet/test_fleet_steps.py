@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gpu_planners.device import cuda_problem
+from gpu_planners.distributed.processes import processes
 from gpu_planners.errors import GridMapError, SettingsError
 from gpu_planners.fleet import Guidance, Settings, conflicts, learn_guidance
 from gpu_planners.grid import FleetPlanner, GridMap
@@ -486,9 +487,14 @@ def test_fields_of_goals_that_were_blocked_are_those_from_scratch(motion):
 
 def test_guidance_is_saved_and_learnt(tmp_path):
     free = room(16, blocked=0.1)
-    grid = GridMap(free)
-    best, reached = learn_guidance(grid, 80, device="cpu", rounds=4, steps=60)
-    assert len(reached) == 4 and best.moves.shape == (*free.shape, 4) and best.moves.min() >= 1
+    grid, told = GridMap(free), []
+    how = {"device": "cpu", "rounds": 3, "steps": 40, "children": 4, "seed": 5}
+    best, reached = learn_guidance(grid, 80, **how, each=lambda *so_far: told.append(so_far))
+    assert len(reached) == len(told) == 3 and told[-1][0] is best and told[-1][1] == reached == sorted(reached)
+    assert best.moves.shape == (*free.shape, 4) and best.moves.min() >= 1
+    with processes(2) as pool:
+        other, again = learn_guidance(grid, 80, **how, executor=pool)
+    assert (other.moves == best.moves).all() and (other.turn, again) == (best.turn, reached)
     best.save(tmp_path / "guidance.npz")
     again = Guidance.load(tmp_path / "guidance.npz")
     assert (again.moves == best.moves).all() and (again.unit, again.turn) == (best.unit, best.turn)

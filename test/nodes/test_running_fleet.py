@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("gpu_planners_msgs.srv", reason="gpu_planners_msgs is not built: run make setup")
 
-from gpu_planners.fleet import Settings
+from gpu_planners.fleet import Guidance, Settings
 from gpu_planners.grid import FleetPlanner, GridMap
 from gpu_planners.nodes.fleet.parameters import FleetParameters
 from gpu_planners.nodes.fleet.places import ClosedTiles
@@ -342,3 +342,18 @@ print({k: v for k, v in compiled().items() if v != before.get(k, 0)})
 def test_after_warming_up_the_first_step_compiles_nothing():
     told = subprocess.run([sys.executable, "-c", WARMED], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "{}"
+
+
+def test_guidance_of_a_file_is_used_where_it_fits(tmp_path):
+    grid = GridMap(np.ones((4, 6), bool), 4)
+    learnt = Guidance(np.full((4, 6, 4), 7), 7)
+    learnt.save(tmp_path / "hall.npz")
+    running = RunningFleet(FleetParameters(device="cpu", guidance_file=str(tmp_path / "hall.npz")))
+    running.take_map(grid)
+    assert (running.planner.guidance.moves == learnt.moves).all() and not running.guidance_fault
+    running.take_map(GridMap(np.ones((5, 5), bool), 4))
+    assert running.planner.guidance.moves.shape == (5, 5, 4) and "(4, 6) tiles" in running.guidance_fault
+    running.configure(FleetParameters(device="cpu", guidance_file=str(tmp_path / "none.npz")))
+    assert "none.npz" in running.guidance_fault
+    running.configure(FleetParameters(device="cpu"))
+    assert not running.guidance_fault

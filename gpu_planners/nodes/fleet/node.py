@@ -88,6 +88,7 @@ class FleetPlannerNode(PlannerNode):
         if changed:
             self._fleet.take_map(grid)
             self._outputs.show_map(grid, self._scene.map_header())
+        self.state.set_problem("guidance", self._fleet.guidance_fault)
         self._say_ready()
 
     def _parts(self):

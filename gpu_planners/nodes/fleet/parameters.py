@@ -65,6 +65,9 @@ class FleetParameters(MapParameters):
     )
     marker_rate: float = setting(2.0, "How often ~/markers is published at most", 0.01, 100.0, unit="per second")
     marker_agents: int = setting(5000, "Most agents that ~/markers shows, spread evenly", 0, 10_000_000)
+    guidance_file: str = setting(
+        "", "What `gpu-planners learn` has learnt for the map's tiles; empty: as the parameter fleet.guidance says"
+    )
     fleet: FleetSettings = FleetSettings()
 
     def __post_init__(self) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from gpu_planners_msgs.msg import AgentActions
 
 from ...errors import GridMapError
+from ...fleet.guidance import Guidance
 from ...fleet.motion import MOTIONS
 from ...grid import FleetPlanner, GridMap
 from ..common.request_error import one_line
@@ -31,13 +32,14 @@ class RunningFleet:
 
     planner, places: FleetPlanner and Places, None before the first map
     faults: {id: what is wrong with its report}; clashes: {id: what is wrong with its place, as of the last step}
-    goal_faults: {id: what is wrong with its goal}
+    goal_faults: {id: what is wrong with its goal}; guidance_fault: why guidance_file is not used
     began: when the last step began; steps: how many have begun; reached: goals reached so far
     """
 
     def __init__(self, values: FleetParameters) -> None:
         self._values = values
         self.planner: Any = None
+        self.guidance_fault = ""
         self.places: Any = None
         self._closed: Any = None
         self._grid: GridMap | None = None
@@ -65,7 +67,8 @@ class RunningFleet:
 
     def configure(self, values: FleetParameters) -> None:
         before = self._values
-        if self._grid is not None and (before.fleet, before.devices[0]) != (values.fleet, values.devices[0]):
+        was, now = ((each.fleet, each.devices[0], each.guidance_file) for each in (before, values))
+        if self._grid is not None and was != now:
             self._open(values)
         self._values = values
 
@@ -80,7 +83,13 @@ class RunningFleet:
 
     def _open(self, values):
         """Make a planner for the present map; all agents wait for a place again. Where that raises, nothing changes."""
-        self.planner = FleetPlanner(self._grid, values.motion, values.devices[0], values.fleet)
+        given = self._grid, values.motion, values.devices[0], values.fleet
+        self.planner, self.guidance_fault = FleetPlanner(*given), ""
+        if values.guidance_file:
+            try:
+                self.planner.guidance = Guidance.load(values.guidance_file)
+            except GridMapError as error:
+                self.guidance_fault = f"guidance_file is not used: {one_line(str(error))}"
         self.places = Places(self._grid, values.fleet.size)
         self._closed = ClosedTiles(self.planner, self._grid)
         self._waiting |= {id: self._agents[number].copy() for id, number in self._number.items()}
