@@ -110,12 +110,12 @@ def _done(*command):
     except FileNotFoundError:
         raise JudgeError(f"{words[0]} is not there: {_install()}") from None
     if end.returncode:
-        raise JudgeError(f"{' '.join(words)} failed:\n{end.stdout[-2000:]}\n{_install()}")
+        raise JudgeError(f"{' '.join(words)} failed:\n{end.stdout[-2000:]}{_install()}")
 
 
 def _install():
     missing = [name for name in PACKAGES if not _installed(name)]
-    return f"apt-get install {' '.join(missing)}" if missing else f"its packages are installed: {' '.join(PACKAGES)}"
+    return f"missing: apt-get install {' '.join(missing)}" if missing else ""
 
 
 def _installed(package):
@@ -202,10 +202,7 @@ def _options(arguments):
         "--limit", type=int, default=1, help="whole seconds, after which a step counts as late (default: 1)"
     )
     parser.add_argument(
-        "--preprocess",
-        type=int,
-        default=120,
-        help="whole seconds before the first step (default: 120; published: 1800)",
+        "--preprocess", type=int, default=60, help="whole seconds before the first step (default: 60; published: 1800)"
     )
     parser.add_argument(
         "--build",

@@ -14,7 +14,7 @@ from gpu_planners.fleet import Settings
 from gpu_planners.grid import FleetPlanner, GridMap
 
 BUDGET = "GPU_PLANNERS_BUDGET_S"  # seconds a step, of the environment
-FIELDS = 0.5  # share of a time limit, for fields
+FIRST, LATER = 0.8, 0.5  # shares of the time limits before the first step and of a step, for fields
 MEMORY = 32 << 30  # bytes of fields on a host
 
 
@@ -29,15 +29,15 @@ class pyMAPFPlanner:  # noqa: N801 (the judge's name)
         self._budget = float(os.environ.get(BUDGET, 0.05))
 
     def initialize(self, preprocess_time_limit):
-        """Take the map; plan the fields of tiles that may become goals, within half of the seconds given."""
-        until = time.monotonic() + FIELDS * preprocess_time_limit
+        """Take the map; plan fields of tiles that may become goals, as many as time and memory allow."""
+        until = time.monotonic() + FIRST * preprocess_time_limit
         self._cols, n = self.env.cols, self.env.num_of_agents
         free = 1 - np.array(self.env.map, np.uint8).reshape(self.env.rows, self.env.cols)
         settings = Settings(memory_limit_bytes=_memory())
         self._fleet = fleet = FleetPlanner(GridMap(free, connectivity=4), "turning", settings=settings)
         tiles = np.random.default_rng(0).permutation(np.argwhere(free))
         fleet.start(tiles[:n])  # anywhere: goals are those of agents
-        fleet.step(tiles[:n][::-1] if n < 100 else np.r_[tiles[:100], np.full((n - 100, 2), -1)], self._budget)
+        fleet.step(np.where(np.arange(n)[:, None] < 100, tiles[:n][::-1], -1), self._budget)  # compiles
         fields = settings.memory_limit_bytes // (4 * (free.shape[0] + 2) * (free.shape[1] + 2))
         for begin in range(0, min(len(tiles), fields) - n + 1, n):
             fleet.prepare(tiles[begin : begin + n], max(0.0, until - time.monotonic()), 0)
@@ -54,13 +54,14 @@ class pyMAPFPlanner:  # noqa: N801 (the judge's name)
             where = np.array([state.location for state in states])
             self._fleet.start(np.stack(np.divmod(where, self._cols), axis=1), [state.orientation for state in states])
             self._started = True
-        goals[~self._fleet.prepare(goals, FIELDS * time_limit)] = -1  # they wait for their fields
+        goals[~self._fleet.prepare(goals, LATER * time_limit)] = -1  # they wait for their fields
         left = min(self._budget, 0.8 * time_limit) - (time.monotonic() - began)
         return self._fleet.step(goals, max(0.0, left)).tolist()
 
 
 def _memory():
-    """Bytes of fields: on a GPU the default, since they are planned fast; on a host half of what is free."""
+    """Bytes of fields: the default; on a host, where planning them again takes long, half of what is free if more."""
+    least = Settings().memory_limit_bytes
     if resolve_device("auto") != "cpu":
-        return Settings().memory_limit_bytes
-    return min(MEMORY, os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)
+        return least
+    return max(least, min(MEMORY, os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2))

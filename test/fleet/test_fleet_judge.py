@@ -31,3 +31,9 @@ def test_simulator_counts_as_the_judge(name, steps, monkeypatch):
     done, _ = simulate(FleetPlanner(instance.grid, "turning", "cpu", Settings()), instance, steps)
     assert figures["all_valid"] == "Yes"
     assert figures["errands"] == done.sum() > 0
+
+
+def test_missing_packages_are_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(command.JudgeError, match=r"git is not there: missing: apt-get install git .*libboost-log-dev"):
+        command.built(tmp_path / "kit")
