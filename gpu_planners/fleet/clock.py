@@ -19,6 +19,11 @@ def late(deadline: int) -> bool:
     return clock_ns() > deadline
 
 
+def sooner(deadline: int, ns: float) -> int:
+    """The deadline of what must leave so much time for something else."""
+    return deadline if deadline == NEVER else deadline - int(ns)
+
+
 def part_of(deadline: int, share: float) -> int:
     """The deadline of what may take this share of the time that is left."""
     now = clock_ns()

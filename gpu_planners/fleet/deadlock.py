@@ -56,8 +56,9 @@ class _Group:
 
     def take_plan(self):
         faces = self.headings[0].astype(np.int32)
-        tiles, self.headings = timed(self._instance, self.search.tiles(), faces, self._model)
-        self.tiles, self.search = self._instance.place[tiles] @ (self._width, 1), None
+        tiles, headings, _ = timed(self._instance, self.search.tiles(), faces, self._model)
+        self.tiles, self.headings = self._instance.place[tiles.T] @ (self._width, 1), headings.T
+        self.search = None
 
     def holds(self, agents, broken, free):
         """Can they go on? Members that have done their part and have new goals leave."""

@@ -13,7 +13,6 @@ import numpy as np
 from ..device import lean_njit, njit
 from ..errors import GridMapError
 from ..parallel.team import clock_ns
-from .clock import late, part_of
 from .instance import Instance
 from .lacam import OUT_OF_TIME
 from .moves import UNDECIDED, Step, Task, move, new_mover
@@ -21,14 +20,12 @@ from .plan import STATUS_TEXT, STUCK, FleetStatus
 from .retime import timed
 from .ways import NOBODY, direction_to, steps_down, way_to
 
-WALK_SHARE = 0.5  # of the time, for the way of all agents into a sink
-
 
 def into_sink(instance, faces, model, began, deadline):
     """-> FleetPlan in which all agents queue into one tile"""
     n, some = len(instance.start), np.flatnonzero(instance.goal >= 0)
     costs, bounds, message = np.zeros(n, np.int64), np.zeros(n, np.int64), "solved"
-    tiles, facing = instance.start[None].copy(), faces[None].copy()
+    tiles, facing = instance.start[:, None], faces[:, None].astype(np.uint8)
     if len(some):
         goal = instance.goal[some[:1]]
         nearer, steps, in_time = way_to(goal[0], instance.ground, deadline)
@@ -37,36 +34,39 @@ def into_sink(instance, faces, model, began, deadline):
             alone = np.abs(instance.place[instance.start[some]] - instance.place[goal]).sum(axis=1).astype(np.int32)
         field = np.zeros(len(some), np.int32)
         task = Task(instance.goal[some], field, nearer[None], model.following, False, model.turning)
-        most, stop = int(alone.max()) + len(some) + 1, part_of(deadline, WALK_SHARE)
-        walked = _queue_up(instance.start[some], alone.copy(), most, new_mover(task, instance.ground, 1), stop)
-        tiles = np.repeat(tiles, len(walked), axis=0)
-        tiles[:, some] = walked
+        most, mover = int(alone.max()) + len(some) + 1, new_mover(task, instance.ground, 1)
+        cell_ns = model.cell_ns // 2  # half of the agents are gone, on average
+        walked = _queue_up(instance.start[some], alone.copy(), most, mover, deadline, cell_ns)
+        whole = np.repeat(instance.start[None], len(walked), axis=0)
+        whole[:, some] = walked
         leaves = instance.goal >= 0
         leaves[some] = arrived = (walked == goal[0]).any(axis=0)
-        tiles, facing = timed(instance, tiles, faces, model, leaves)
+        tiles, facing, ends = timed(instance, whole, faces, model, leaves)
         if not arrived.all():
-            message = OUT_OF_TIME if late(stop) else STUCK
-        costs[some] = np.where(arrived, np.argmax(tiles[:, some] == goal[0], axis=0), len(tiles))
+            message = OUT_OF_TIME if len(walked) <= most else STUCK
+        costs[some] = np.where(arrived, ends[some], tiles.shape[1])
         bounds[some[np.argsort(costs[some], kind="stable")]] = _earliest(alone)
         last = int(costs[some][arrived].max(initial=0)) + 1
-        tiles, facing = tiles[:last], facing[:last]
-    return instance.plan_of(instance.places(tiles), facing, costs, bounds, message, began)
+        tiles, facing = tiles[:, :last], facing[:, :last]
+    return instance.plan_of(*instance.told(tiles, facing), costs, bounds, message, began)
 
 
 @njit
-def _queue_up(start, steps_to_go, most, mover, deadline):
+def _queue_up(start, steps_to_go, most, mover, deadline, cell_ns):
     """start: (N,) int32 tiles; steps_to_go: (N,) int32, changed; mover: whose task's goals are all the sink
+    cell_ns: of Model
 
     -> (steps + 1, N) int32 tiles, -1 after an agent has been at the sink
     """
     task, near, agents, sink = mover.task, mover.ground.near, len(start), mover.task.goal[0]
-    tiles = np.full((most + 1, agents), -1, np.int32)
+    tiles = np.empty((most + 1, agents), np.int32)
     tiles[0] = start
     then, left = np.empty(agents, np.int32), agents
     for step in range(most):
-        if left == 0 or clock_ns() > deadline:
+        if left == 0 or clock_ns() + cell_ns * step * agents > deadline:
             return tiles[: step + 1].copy()
         now = tiles[step]
+        tiles[step + 1] = -1
         doing = Step(then, now, tiles[max(0, step - 1)])
         left = 0
         for a in range(agents):
@@ -115,7 +115,7 @@ def assigned(tiles, places, ends, deadline):
     return instance
 
 
-def exchanged(instance, memory_limit_bytes, deadline):
+def exchanged(instance, model, memory_limit_bytes, deadline):
     """TSWAP -> (steps + 1, N) tiles, what happened; the agents' goals become those that they end with"""
     some = np.flatnonzero(instance.start >= 0)
     goal, field = instance.goal[some], instance.field[some]
@@ -124,9 +124,10 @@ def exchanged(instance, memory_limit_bytes, deadline):
         ends, rows, at = goal.copy(), field.copy(), instance.start[some]
         mover = new_mover(Task(ends, rows, instance.nearer, True, False, False), instance.ground, 1)
         mover.now[at] = np.arange(len(at))
-        walked = _exchange(at, mover, steps, deadline)
+        walked = _exchange(at, mover, steps, deadline, model.cell_ns)
         done = bool(((ends < 0) | (walked[-1] == ends)).all())
-        if done or late(deadline) or 8 * steps * len(some) > memory_limit_bytes:
+        in_time = len(walked) > steps
+        if done or not in_time or 8 * steps * len(some) > memory_limit_bytes:
             break
         steps *= 2
     instance.goal[some], instance.field[some] = ends, rows
@@ -134,7 +135,7 @@ def exchanged(instance, memory_limit_bytes, deadline):
     instance.alone[some] = steps_down(instance.start[some], ends, rows, instance.nearer, instance.ground.near)
     tiles = np.repeat(instance.start[None], len(walked), axis=0)
     tiles[:, some] = walked
-    return tiles, "solved" if done else OUT_OF_TIME if late(deadline) else STUCK
+    return tiles, "solved" if done else STUCK if in_time else OUT_OF_TIME
 
 
 @njit
@@ -181,10 +182,12 @@ def _assign(start, targets, ground, deadline):
 
 
 @njit
-def _exchange(at, mover, most, deadline):
+def _exchange(at, mover, most, deadline, cell_ns):
     """Let agents walk to their tiles and exchange these; one without a goal stands until another one hands it a goal.
 
     at: (N,) int32 tiles where they are, changed, as the mover's `now` and its task's `goal` and `field`
+    cell_ns: of Model
+
     -> (steps + 1, N) int32 tiles, at most `most` steps
     """
     goal = mover.task.goal
@@ -194,7 +197,7 @@ def _exchange(at, mover, most, deadline):
         waiting = 0
         for a in range(len(at)):
             waiting += goal[a] >= 0 and at[a] != goal[a]
-        if waiting == 0 or clock_ns() > deadline:
+        if waiting == 0 or clock_ns() + cell_ns * step * len(at) > deadline:
             return tiles[: step + 1].copy()
         for a in range(len(at)):
             _act(a, at, mover)

@@ -5,9 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..device import njit
 from ..parallel.team import NEVER
 from .plan import PARTLY, FleetPlan, FleetStatus
 from .ways import NO_PATH, plan_ways
+
+TIME_NS, TELL_NS = 100, 25  # to time a plan (retime.py) and to tell of it, for each agent and step; guesses
+STEPS_TOGETHER = 16  # that are told at once: a line of the cache
 
 
 class Model(NamedTuple):
@@ -15,6 +19,11 @@ class Model(NamedTuple):
 
     turning: bool
     following: bool
+
+    @property
+    def cell_ns(self):
+        """How long it may take to time a plan, which turns make longer, and to tell of it, for each agent and step."""
+        return (2 if self.turning else 1) * (TIME_NS + TELL_NS)
 
 
 class Instance:
@@ -70,6 +79,10 @@ class Instance:
         """(...) tiles, -1 none -> (..., 2) int32 [row, col] or -1"""
         return np.vstack([self.place, np.full((1, 2), -1, np.int32)])[tiles]
 
+    def told(self, tiles, headings):
+        """(N, steps + 1) tiles and headings -> (steps + 1, N, 2) int32 [row, col] or -1; (steps + 1, N) int32"""
+        return _told(tiles, headings, np.vstack([self.place, np.full((1, 2), -1, np.int32)]))
+
     def plan_ways(self, deadline=NEVER):
         """Set `nearer`, `field`, `alone`; after the deadline `nearer` is incomplete and `alone` counts no detours."""
         some = np.flatnonzero(self.goal >= 0)
@@ -96,6 +109,19 @@ class Instance:
             message = PARTLY
         first_s = taken if first_s is None else first_s
         return FleetPlan(status, positions, headings, self.places(self.goal), costs, bounds, taken, first_s, message)
+
+
+@njit
+def _told(tiles, headings, place):
+    agents, steps = tiles.shape
+    positions, facing = np.empty((steps, agents, 2), np.int32), np.empty((steps, agents), np.int32)
+    for begin in range(0, steps, STEPS_TOGETHER):
+        for a in range(agents):
+            for step in range(begin, min(begin + STEPS_TOGETHER, steps)):
+                tile = tiles[a, step]
+                positions[step, a, 0], positions[step, a, 1] = place[tile, 0], place[tile, 1]
+                facing[step, a] = headings[a, step]
+    return positions, facing
 
 
 def arrivals(away: np.ndarray) -> np.ndarray:

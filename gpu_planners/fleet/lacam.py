@@ -12,7 +12,7 @@ import numpy as np
 
 from ..device import lean_njit, njit
 from ..parallel.team import NEVER
-from .clock import fits, late
+from .clock import fits
 from .moves import UNDECIDED, Step, Task, chance, has_ring, move, new_mover
 from .ways import NOBODY
 
@@ -54,7 +54,7 @@ def first_plan(instance, model, deadline, seed, memory_limit_bytes):
     for which in np.unique(part[(part >= 0) & (instance.goal >= 0)]):
         agents, ended = np.flatnonzero(part == which), MORE
         search, loops = TreeSearch(instance, agents, model, seed), max(1, LOOPS // len(agents))
-        while ended == MORE and not late(deadline):
+        while ended == MORE and fits(deadline, model.cell_ns * search.nodes * len(part)):
             ended = search.go_on(loops, memory_limit_bytes, deadline)
         plans.append((agents, search.tiles()))
         message = texts.get(ended, message)
@@ -76,6 +76,10 @@ class TreeSearch:
         self._count, self._tree = np.zeros(5, np.int64), new_tree(first)
         self._tree.place[0] = instance.start[agents]
         begin(self._tree, task.goal, self._count)
+
+    @property
+    def nodes(self):
+        return int(self._count[NODES])
 
     def go_on(self, loops, memory_limit_bytes, deadline=NEVER):
         """-> SOLVED, EXHAUSTED, MORE after so many loops or without time for a larger tree, or FULL"""

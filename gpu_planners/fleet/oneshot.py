@@ -18,7 +18,7 @@ from ..grid.checks import array_of, number, whole
 from ..grid.maps.grid_map import GridMap
 from ..parallel.team import NEVER
 from .arguments import checked_headings, checked_places, checked_speeds
-from .clock import deadline_after, late, part_of, seconds_left
+from .clock import deadline_after, fits, late, part_of, seconds_left
 from .gathering import assigned, exchanged, into_sink
 from .guidance import Guidance
 from .instance import Instance, Model, arrivals
@@ -28,7 +28,7 @@ from .refine import Moving
 from .spread import spread_out
 
 STEPS_SHARE, SPREAD_SHARE, AGAIN_SHARE = 0.5, 0.3, 0.5  # of the time that is left when another search begins
-FIRST_SHARE = 0.9  # of the time, for the first search; the rest turns what it found into a plan
+WALKED_NS = 100  # to tell of a walk, for each agent and step; a guess
 CROWDED = 1.0  # steps lost for each step that all would take alone, from which on the fleet's own steps are tried too
 WALK_PATIENCE = 300  # a walk ends after so many steps, and the longest way, without another agent at its goal
 MOST_ATTEMPTS, SMALL = 6, 1 << 20  # more searches than 1: min(MOST_ATTEMPTS, SMALL // (agents times steps))
@@ -78,15 +78,15 @@ def _solve_plain(fleet, instance, faces, model, began, deadline, seed, assign):
         raise SettingsError(f"the fields of {goals} goals take {needed} bytes; allowed by memory_limit_bytes: {memory}")
     instance.plan_ways(deadline)
     if assign:
-        tiles, message = exchanged(instance, memory, part_of(deadline, FIRST_SHARE))
+        tiles, message = exchanged(instance, model, memory, deadline)
     else:
-        tiles, message = first_plan(instance, model, part_of(deadline, FIRST_SHARE), seed, memory)
+        tiles, message = first_plan(instance, model, deadline, seed, memory)
     moving = Moving(instance, tiles, message, faces, model, deadline=deadline)
     first_s = time.perf_counter() - began
     if not assign:
-        moving = _other_plans(moving, model, deadline, seed, memory)
+        moving = _other_plans(moving, model, moving.told_by(deadline), seed, memory)
         if model.turning and moving.loss() > CROWDED * moving.traffic.least.sum(dtype=np.int64):
-            moving = _stepped(moving, fleet, faces, deadline)
+            moving = _stepped(moving, fleet, faces, moving.told_by(deadline))
     moving.improve(deadline, seed, memory)
     return moving.plan(began, first_s)
 
@@ -116,7 +116,7 @@ def walk(fleet, instance, faces, speeds, deadline):
     while not (there := (walked[-1] == goals).all(axis=1))[wanted].all():
         if there.sum() > most:
             most, last = int(there.sum()), len(walked)
-        if not in_time or late(deadline):
+        if not in_time or not fits(deadline, WALKED_NS * len(walked) * len(some)):
             message = OUT_OF_TIME
             break
         if len(walked) - last > WALK_PATIENCE + least.max(initial=0):

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..device import lean_njit, njit
 from ..parallel.team import NEVER, clock_ns
-from .clock import fits, late, part_of
-from .instance import arrivals
+from .clock import fits, late, part_of, sooner
+from .instance import TELL_NS
 from .moves import chance
 from .retime import timed
 from .sipp import MOST_STATES, Traffic, find_way, new_states
@@ -30,9 +30,10 @@ class Moving:
 
     def __init__(self, instance, tiles, message, faces, model, least=None, deadline=NEVER):
         self.instance, self.message, self._motion, n = instance, message, (faces, model), len(instance.start)
-        tiles, headings = timed(instance, tiles, faces, model)
-        cost = np.where(instance.goal < 0, 0, arrivals(tiles != instance.goal)).astype(np.int32)
-        ways = np.ascontiguousarray(tiles.T), np.ascontiguousarray(headings.T, np.uint8), np.zeros((0, 0), np.int32)
+        tiles, headings, ends = timed(instance, tiles, faces, model)
+        steps = tiles.shape[1]
+        cost = np.where(instance.goal < 0, 0, np.where(tiles[:, -1] == instance.goal, ends, steps)).astype(np.int32)
+        ways = tiles, headings, np.zeros((0, 0), np.int32)
         bounds = instance.alone, np.zeros(n, np.int32) if least is None else least
         errands = instance.goal, instance.field, instance.nearer
         self.traffic = Traffic(*ways, cost, *bounds, *errands, *model)
@@ -40,7 +41,12 @@ class Moving:
             longest = int((3 if model.turning else 1) * instance.alone.max(initial=0) + 2)
             states, lonely = new_states(longest), np.zeros((1, longest + 1), np.int32)
             with_goal = np.flatnonzero(instance.goal >= 0)
-            ways_alone(with_goal, longest, self.traffic._replace(who=lonely), instance.ground, states, deadline)
+            alone = self.traffic._replace(who=lonely)
+            ways_alone(with_goal, longest, alone, instance.ground, states, self.told_by(deadline))
+
+    def told_by(self, deadline):
+        """When the plan must be done, to be told by the deadline."""
+        return sooner(deadline, TELL_NS * self.traffic.tile.size)
 
     def loss(self):
         """Steps that agents take beyond those that they would take alone."""
@@ -57,11 +63,12 @@ class Moving:
         traffic, ground = self.traffic, self.instance.ground
         steps, n = traffic.tile.shape[1] - 1, len(traffic.cost)
         size = 4 * len(ground.ways) * (steps + 1)
+        deadline = self.told_by(deadline)
         if n == 0 or size > memory_limit_bytes or not fits(part_of(deadline, 0.5), size):  # a nanosecond a byte
             return
         traffic = self.traffic = traffic._replace(who=np.full((len(ground.ways), steps + 1), -1, np.int32))
-        for a in np.flatnonzero(self.instance.start >= 0):
-            traffic.who[traffic.tile[a], np.arange(steps + 1)] = a
+        if not put_all(np.flatnonzero(self.instance.start >= 0), traffic, deadline):
+            return
         ways = np.zeros((MOST_GROUP, steps + 1), np.int32), np.zeros((MOST_GROUP, steps + 1), np.uint8)
         numbers = (np.zeros(MOST_GROUP, np.int32) for _ in range(2))
         states, group = new_states(steps), Group(*ways, *numbers, np.zeros(n, np.uint8))
@@ -87,10 +94,9 @@ class Moving:
         traffic, instance, message, steps = self.traffic, self.instance, self.message, self.traffic.tile.shape[1] - 1
         if (traffic.cost <= steps).all():
             steps, message = int(traffic.cost.max(initial=0)), "solved"
-        positions = instance.places(traffic.tile[:, : steps + 1].T)
-        headings = np.ascontiguousarray(traffic.heading[:, : steps + 1].T, np.int32)
+        told = instance.told(traffic.tile[:, : steps + 1], traffic.heading[:, : steps + 1])
         least = traffic.least if instance.bound is None else instance.bound
-        return instance.plan_of(positions, headings, traffic.cost, least, message, began, first_s)
+        return instance.plan_of(*told, traffic.cost, least, message, began, first_s)
 
 
 @lean_njit
@@ -98,6 +104,16 @@ def put(who, agent, traffic):
     """Enter `who` (the agent itself, or NOBODY) along an agent's way."""
     for step in range(traffic.tile.shape[1]):
         traffic.who[traffic.tile[agent, step], step] = who
+
+
+@njit
+def put_all(agents, traffic, deadline):
+    """-> done in time?"""
+    for a in agents:
+        if clock_ns() > deadline:
+            return False
+        put(a, a, traffic)
+    return True
 
 
 @lean_njit

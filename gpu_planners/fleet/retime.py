@@ -22,15 +22,18 @@ class Visits(NamedTuple):
     first: np.ndarray  # (N + 1,) int64 each agent's first visit
     tile: np.ndarray  # (V,) int32
     rank: np.ndarray  # (V,) int32 earlier visits of the tile
+    begin: np.ndarray  # (V,) int32 the step at which it begins in the new plan
 
 
 class March(NamedTuple):
     """How far agents have got."""
 
     at: np.ndarray  # (N,) int64 the visit that each is making
+    ready: np.ndarray  # (N,) int32 the step from which on an agent faces its next tile
     left: np.ndarray  # (T + 1,) int32 how many visits of a tile are over
     occupant: np.ndarray  # (T + 1,) int32
     does: np.ndarray  # (N,) uint8 STANDS, ...
+    active: np.ndarray  # (N,) int32 agents that are not done yet, in front
     chain: np.ndarray  # (N,) int32 scratch
     leaves: np.ndarray  # (N,) bool, does an agent leave the map in the step after its last visit?
     near: np.ndarray  # (T + 1, 4) int32
@@ -39,9 +42,12 @@ class March(NamedTuple):
 
 
 def timed(instance, tiles, faces, model, leaves=None):
-    """-> tiles and headings, (steps + 1, N), of the motion that carries out tiles (steps + 1, N), changed
+    """The motion that carries out tiles (steps + 1, N), changed.
 
     leaves: (N,) bool, who leaves the map in the step after its last tile; None: nobody
+
+    -> (N, steps + 1) int32 tiles, -1 off the map; the same of uint8 headings; (N,) int32 when each one's last visit
+    begins
     """
     count, near, n = len(instance.place), instance.ground.near, len(faces)
     last, when = np.empty(count, np.int32), np.zeros(count, np.int32)
@@ -50,14 +56,10 @@ def timed(instance, tiles, faces, model, leaves=None):
             break
     visits = visits_of(tiles, count)
     leaves = np.zeros(n, bool) if leaves is None else leaves
-    most, done = (3 if model.turning else 1) * len(tiles) + 2, False
-    while not done:
-        left, occupant = np.zeros(len(near), np.int32), np.full(len(near), NOBODY, np.int32)
-        scratch = np.empty(n, np.uint8), np.empty(n, np.int32)
-        march = March(visits.first[:n].copy(), left, occupant, *scratch, leaves, near, *model)
-        tiles, headings, done = carry_out(visits, faces, march, most)
-        most *= 2
-    return tiles, headings
+    left, occupant = np.zeros(len(near), np.int32), np.full(len(near), NOBODY, np.int32)
+    scratch = np.zeros(n, np.uint8), np.empty(n, np.int32), np.empty(n, np.int32)
+    march = March(visits.first[:n].copy(), np.zeros(n, np.int32), left, occupant, *scratch, leaves, near, *model)
+    return ways_of(visits, faces, march, carry_out(visits, faces, march))
 
 
 @njit
@@ -102,91 +104,123 @@ def visits_of(tiles, count):
                 tile[at[a]], rank[at[a]] = now, seen[now]
                 seen[now] += 1
                 at[a] += 1
-    return Visits(first, tile, rank)
+    return Visits(first, tile, rank, np.zeros(first[agents], np.int32))
+
+
+@lean_njit
+def _quarters(visit, heading, visits, march):
+    """-> quarter turns clockwise, 0 .. 3, of an agent that goes on to a visit"""
+    if not march.turning:
+        return 0
+    return (direction_to(visits.tile[visit - 1], visits.tile[visit], march.near) - heading) & 3
 
 
 @njit
-def carry_out(visits, heading, march, most):
-    """Let agents make their visits as early as they may. heading: (N,) int32 at the start; most: steps
-
-    -> (steps + 1, N) int32 tiles and headings, and whether all visits were made
-    """
-    first, agents, waiting, step = visits.first, len(heading), 0, np.int64(0)
-    tiles, headings = np.empty((most + 1, agents), np.int32), np.empty((most + 1, agents), np.int32)
-    for a in range(agents):
-        headings[0, a] = heading[a]
-        tiles[0, a] = visits.tile[first[a]] if first[a + 1] > first[a] else -1
+def carry_out(visits, heading, march):
+    """Let agents make their visits as early as they may. heading: (N,) int32 at the start -> steps"""
+    first, many, step, facing = visits.first, 0, np.int32(0), heading.copy()
+    for a in range(len(heading)):
         if first[a + 1] > first[a]:
-            march.occupant[tiles[0, a]] = a
-            waiting += first[a + 1] - first[a] > 1 or march.leaves[a]
-    while waiting > 0 and step < most:
-        turned = _intend(tiles, headings, step, visits, march)
-        _ask(visits, march)
-        moved, done = _go(tiles, step, visits, march)
-        waiting -= done
+            march.occupant[visits.tile[first[a]]] = a
+            if first[a + 1] - first[a] > 1 or march.leaves[a]:
+                march.active[many] = a
+                many += 1
+                _face_next(a, np.int32(0), facing, visits, march)
+    while many > 0:
+        for k in range(many):
+            march.does[march.active[k]] = _intent(march.active[k], step, visits, march)
+        _ask(many, visits, march)
         step += 1
-        if not (turned or moved):
-            return tiles[:step].copy(), headings[:step].copy(), False
-    return tiles[: step + 1].copy(), headings[: step + 1].copy(), waiting == 0
+        many = _go(many, step, facing, visits, march)
+    return step
 
 
 @lean_njit
-def _intend(tiles, headings, step, visits, march):
-    """Decide who turns, who moves and who has to ask. -> does anybody turn?"""
-    turned = False
-    for a in range(len(march.at)):
-        tiles[step + 1, a], headings[step + 1, a], march.does[a] = tiles[step, a], headings[step, a], STANDS
-        visit = march.at[a] + 1
-        if visit >= visits.first[a + 1]:
-            if march.leaves[a] and tiles[step, a] >= 0:
-                march.does[a] = MOVES
-            continue
-        there = visits.tile[visit]
-        wanted = direction_to(tiles[step, a], there, march.near)
-        if march.turning and wanted != headings[step, a]:
-            quarters = (wanted - headings[step, a]) % 4
-            headings[step + 1, a] = (headings[step, a] + (3 if quarters == 3 else 1)) % 4
-            turned = True
-        elif march.left[there] == visits.rank[visit]:
-            march.does[a] = MOVES
-        elif march.following and march.left[there] + 1 == visits.rank[visit] and march.occupant[there] != NOBODY:
-            march.does[a] = ASKS
-    return turned
+def _face_next(a, step, facing, visits, march):
+    """Let an agent that has come to a tile turn to the next one."""
+    march.ready[a] = step
+    if march.at[a] + 1 < visits.first[a + 1]:
+        quarters = _quarters(march.at[a] + 1, facing[a], visits, march)
+        march.ready[a] += 1 if quarters == 3 else quarters
+        facing[a] = (facing[a] + quarters) & 3
 
 
 @lean_njit
-def _ask(visits, march):
+def _intent(a, step, visits, march):
+    visit = march.at[a] + 1
+    if visit == visits.first[a + 1]:
+        return MOVES  # it leaves the map
+    if step < march.ready[a]:
+        return STANDS
+    there = visits.tile[visit]
+    waits = visits.rank[visit] - march.left[there]
+    if waits == 0:
+        return MOVES
+    return ASKS if march.following and waits == 1 and march.occupant[there] != NOBODY else STANDS
+
+
+@lean_njit
+def _ask(many, visits, march):
     """Let those that ask move if the agent ahead of them does."""
     does, chain = march.does, march.chain
-    for first_one in range(len(does)):
-        a, length = first_one, 0
+    for k in range(many):
+        a, length = march.active[k], 0
         while does[a] == ASKS:
             chain[length], does[a] = a, WALKS
             length += 1
             a = march.occupant[visits.tile[march.at[a] + 1]]
         outcome = STANDS if does[a] == STANDS else MOVES  # WALKS: the chain is a ring
-        for k in range(length):
-            does[chain[k]] = outcome
+        for i in range(length):
+            does[chain[i]] = outcome
 
 
 @lean_njit
-def _go(tiles, step, visits, march):
-    """Move all that may. -> does anybody move? how many have made their last move?"""
-    moved, done = False, 0
-    for a in range(len(march.at)):
+def _go(many, step, facing, visits, march):
+    """Move all that may, to be there at a step. -> how many are not done yet"""
+    for k in range(many):
+        a = march.active[k]
         if march.does[a] == MOVES:
-            march.occupant[tiles[step, a]] = NOBODY
-            march.left[tiles[step, a]] += 1
-    for a in range(len(march.at)):
-        if march.does[a] != MOVES:
-            continue
-        moved = True
-        if march.at[a] + 1 == visits.first[a + 1]:
-            tiles[step + 1, a] = -1
-            done += 1
-            continue
-        march.at[a] += 1
-        tiles[step + 1, a] = visits.tile[march.at[a]]
-        march.occupant[tiles[step + 1, a]] = a
-        done += march.at[a] + 1 == visits.first[a + 1] and not march.leaves[a]
-    return moved, done
+            tile = visits.tile[march.at[a]]
+            march.occupant[tile] = NOBODY
+            march.left[tile] += 1
+    left = 0
+    for k in range(many):
+        a = march.active[k]
+        done = False
+        if march.does[a] == MOVES:
+            march.at[a] += 1
+            done = march.at[a] == visits.first[a + 1]
+            if not done:
+                visits.begin[march.at[a]] = step
+                march.occupant[visits.tile[march.at[a]]] = a
+                _face_next(a, step, facing, visits, march)
+                done = march.at[a] + 1 == visits.first[a + 1] and not march.leaves[a]
+        if done:
+            march.does[a] = STANDS
+        else:
+            march.active[left] = a
+            left += 1
+    return left
+
+
+@njit
+def ways_of(visits, heading, march, steps):
+    """-> as of `timed`"""
+    agents, first = len(heading), visits.first
+    tiles, headings = np.full((agents, steps + 1), -1, np.int32), np.empty((agents, steps + 1), np.uint8)
+    last = np.zeros(agents, np.int32)
+    for a in range(agents):
+        facing, step = heading[a], 0
+        for visit in range(first[a], first[a + 1]):
+            last[a], end, quarters = visits.begin[visit], steps + 1, 0
+            if visit + 1 < first[a + 1]:
+                end, quarters = visits.begin[visit + 1], _quarters(visit + 1, facing, visits, march)
+            elif march.leaves[a]:
+                end = last[a] + 1
+            while step < end:
+                tiles[a, step], headings[a, step] = visits.tile[visit], facing
+                facing = (facing + (3 if quarters == 3 else min(quarters, 1))) & 3
+                quarters = 1 if quarters == 2 else 0
+                step += 1
+        headings[a, step:] = facing
+    return tiles, headings, last

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..device import lean_njit, njit
+from ..parallel.team import clock_ns
 from .clock import late
 from .ways import direction_to
 
@@ -60,7 +61,7 @@ def spread_out(instance, deadline, seed, memory_limit_bytes):
         order, meetings = rng.permutation(n).astype(np.int32), 0
         for begin in range(0, n, SPREADS):
             some = order[begin : begin + SPREADS]
-            meetings += _spread(some, number * n + begin, crowd, front, instance.ground)
+            meetings += _spread(some, number * n + begin, crowd, front, instance.ground, deadline)
             if late(deadline):
                 break
         if meetings == 0 or late(deadline) or (number > 1 and meetings > 0.9 * before):
@@ -131,12 +132,12 @@ def _walk(agent, number, crowd, front, ground):
 
 
 @njit
-def _spread(some, number, crowd, front, ground):
-    """Let agents one by one look for ways. number: of the first search -> how many others they meet"""
+def _spread(some, number, crowd, front, ground, deadline):
+    """Let agents one by one look for ways in time. number: of the first search -> how many others they meet"""
     meetings = 0
     for k in range(len(some)):
         a = some[k]
-        if crowd.goal[a] < 0 or crowd.way[a, 0] == crowd.goal[a]:
+        if crowd.goal[a] < 0 or crowd.way[a, 0] == crowd.goal[a] or clock_ns() > deadline:
             continue
         _count(a, np.uint8(255), crowd, ground.near)
         meetings += max(0, _walk(a, number + k, crowd, front, ground))

@@ -8,7 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from gpu_planners.fleet import FleetStatus, Settings, conflicts
+from gpu_planners.fleet import FleetStatus, Settings, conflicts, instance, oneshot
+from gpu_planners.fleet.lacam import OUT_OF_TIME
 from gpu_planners.grid import FleetPlanner, GridMap
 from gpu_planners.grid.maps.generated import largest_component
 
@@ -27,6 +28,7 @@ QUERIES = {  # motion, agents, side of the map, settings, what is asked
     "turning": ("turning", 3000, 200, {}, "goals"),
     "four": ("four", 6000, 300, {}, "goals"),
     "without following": ("turning", 3000, 200, {"following": False}, "goals"),
+    "long plans": ("turning", 1500, 60, {"following": False}, "goals"),
     "tiles for any": ("turning", 3000, 200, {}, "assign"),
     "sink": ("turning", 3000, 200, {}, "sink"),
     "large agents": ("turning", 600, 300, {"size": 2, "safety_distance": 1}, "goals"),
@@ -54,6 +56,18 @@ def test_a_plan_ends_in_time_and_is_true(name, limit):
         assert (plan.positions[-1][reached] == plan.goals[reached]).all()
         assert (plan.positions[-1] != plan.goals).any(axis=1)[plan.status == FleetStatus.NOT_REACHED].all()
     assert (plan.costs >= plan.lower_bounds)[reached].all() and plan.sum_of_costs >= plan.lower_bound
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_no_search_goes_on_that_leaves_no_time_to_tell_of_it(name, monkeypatch):
+    """It would take a minute for each agent and step."""
+    monkeypatch.setattr(instance, "TIME_NS", 60 * 10**9)
+    monkeypatch.setattr(oneshot, "WALKED_NS", 60 * 10**9)
+    motion, _, _, settings, asked = QUERIES[name]
+    free, starts, goals = crowd(8, 16)
+    fleet = FleetPlanner(GridMap(free, connectivity=4), motion, "cpu", Settings(**settings))
+    plan = fleet.solve(starts, goals[0] if asked == "sink" else goals, 0.5, assign=asked == "assign")
+    assert plan.makespan <= 3 and plan.message == OUT_OF_TIME  # a move, and turns before it
 
 
 def test_bounds_without_time_are_bounds():
