@@ -453,15 +453,14 @@ WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what 
             "FleetPlanner.solve.goals",
         ),
         (lambda: lambda first, last: np.ones((last - first, 8), np.uint8), "MapRows.read"),
-        ([[0, 0]], "PathSet.of_moves.starts learning.learn_guidance.goals"),
-        (4, "learning.learn_guidance.children"),
+        ([[0, 0]], "PathSet.of_moves.starts"),
         ([0], "PathSet.of_moves.moves FleetPlanner.remove.agents FleetPlanner.observe.still agents"),
         (
             None,
             "BlockPlanner.plan.executor BlockPlanner.plan.devices rrt_connect.solve_batch.executor "
             "rrt_connect.solve_batch.devices batch.solve_batch.headings batch.solve_batch.speeds "
             "loader.load_urdf.srdf Ranks.communicator BlockPlanner.settings settings speeds ranks roadmap "
-            "learning.learn_guidance.each executor progress told",
+            "executor progress told",
         ),
         ([[0.0, 0.0]], "rrt_connect.solve_batch.starts"),
         ([[0.5, 0.5]], "rrt_connect.solve_batch.goals GridMap.tiles_of.points"),

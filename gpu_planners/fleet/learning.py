@@ -82,29 +82,29 @@ def learn_guidance(
     left = [-(-children // 2**halving) for halving in range(HALVINGS)]  # children, at each set of errands
     total = len(kinds) * TRIALS + (rounds - 1) * (sum(left) + TRIALS)
     trials, rng = [(seed, 0, trial) for trial in range(TRIALS)], np.random.default_rng((seed, 1))
+    tell = each or (lambda *_: None)
     with told("simulations", total, progress) as add:
         done, waited = _simulate(work, [(kind, trial) for kind in kinds for trial in trials], where, add)
         done, waited = done.reshape(-1, TRIALS).mean(axis=1), waited.reshape(-1, TRIALS, *grid.shape).mean(axis=1)
         first = int(done.argmax())
         best, reached, crowds = kinds[first], [float(done[first])], waited[first]
         parent, shape = _Candidate.of(best), _Shape.of(grid.costs > 0)
-        for number in range(rounds):
-            if number:
-                noise = NOISE[0] * (NOISE[1] / NOISE[0]) ** ((number - 1) / max(1, rounds - 2))
-                family = [parent.child(shape, noise, crowds, rng) for _ in range(children)]
-                score, here = np.zeros(children), np.arange(children)
-                for halving, count in enumerate(left):
-                    here = here[np.argsort(-score[here], kind="stable")[:count]]
-                    jobs = [(family[child].guidance(), (seed, 1 + number, halving)) for child in here]
-                    done, waited = _simulate(work, jobs, where, add)
-                    score[here] += done
-                parent, crowds = _Candidate.mean([family[child] for child in here]), waited.mean(axis=0)
-                done, _ = _simulate(work, [(parent.guidance(), trial) for trial in trials], where, add)
-                if done.mean() > reached[-1]:
-                    best = parent.guidance()
-                reached.append(max(reached[-1], float(done.mean())))
-            if each:
-                each(best, list(reached))
+        tell(best, list(reached))
+        for number in range(1, rounds):
+            noise = NOISE[0] * (NOISE[1] / NOISE[0]) ** ((number - 1) / max(1, rounds - 2))
+            family = [parent.child(shape, noise, crowds, rng) for _ in range(children)]
+            score, here = np.zeros(children), np.arange(children)
+            for halving, count in enumerate(left):
+                here = here[np.argsort(-score[here], kind="stable")[:count]]
+                jobs = [(family[child].guidance(), (seed, 1 + number, halving)) for child in here]
+                done, waited = _simulate(work, jobs, where, add)
+                score[here] += done
+            parent, crowds = _Candidate.mean([family[child] for child in here]), waited.mean(axis=0)
+            done, _ = _simulate(work, [(parent.guidance(), trial) for trial in trials], where, add)
+            if done.mean() > reached[-1]:
+                best = parent.guidance()
+            reached.append(max(reached[-1], float(done.mean())))
+            tell(best, list(reached))
     return best, reached
 
 

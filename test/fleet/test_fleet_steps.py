@@ -488,7 +488,7 @@ def test_fields_of_goals_that_were_blocked_are_those_from_scratch(motion):
 def test_guidance_is_saved_and_learnt(tmp_path):
     free = room(16, blocked=0.1)
     grid, told = GridMap(free), []
-    how = {"device": "cpu", "rounds": 3, "steps": 40, "children": 4, "seed": 5}
+    how = {"device": "cpu", "rounds": 3, "steps": 20, "children": 4, "seed": 5}
     best, reached = learn_guidance(grid, 80, **how, each=lambda *so_far: told.append(so_far))
     assert len(reached) == len(told) == 3 and told[-1][0] is best and told[-1][1] == reached == sorted(reached)
     assert best.moves.shape == (*free.shape, 4) and best.moves.min() >= 1
