@@ -32,7 +32,7 @@ MOST = 2**31 - 1  # agents, rounds, steps, children
 HALVINGS = 3  # sets of errands of a round; after each the better half of the children goes on
 TRIALS = 6  # sets of errands that nothing is learnt from, by which parents are compared
 AGAINST = 5, 10, 20, 40  # of lanes to begin with
-NOISE = 0.5, 0.15  # standard deviation of logarithms, in the first and in the last round
+NOISE = 0.3, 0.1  # standard deviation of logarithms, in the first and in the last round
 SQUARES = 1, 2, 4, 8  # tiles of a side, by lot
 UNIT, STRICTEST = 8, 15  # of what is learnt: cost of an ordinary move; so many times that at most
 
