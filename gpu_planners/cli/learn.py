@@ -36,7 +36,7 @@ def run(options: argparse.Namespace, _rest: list[str]) -> int:
         nonlocal reached, text
         if not reached or goals[-1] > reached[-1]:
             guidance.save(output)
-        reached, text = goals, f"{goals[-1]:.3f} goals a step after round {len(goals)}, {goals[0]:.3f} after the first"
+        reached, text = goals, f"{goals[-1]:.3f} goals a step, {goals[0]:.3f} at first"
 
     cores = len(os.sched_getaffinity(0)) if devices[0] == "cpu" else len(devices)
     workers = options.workers or cores
