@@ -16,6 +16,7 @@ from gpu_planners.grid import FleetPlanner, GridMap
 BUDGET = "GPU_PLANNERS_BUDGET_S"  # seconds a step, of the environment
 FIRST, LATER = 0.8, 0.5  # shares of the time limits before the first step and of a step, for fields
 MEMORY = 32 << 30  # bytes of fields on a host
+PLANNED = 25  # fields a second that any host plans
 
 
 class pyMAPFPlanner:  # noqa: N801 (the judge's name)
@@ -33,14 +34,15 @@ class pyMAPFPlanner:  # noqa: N801 (the judge's name)
         until = time.monotonic() + FIRST * preprocess_time_limit
         self._cols, n = self.env.cols, self.env.num_of_agents
         free = 1 - np.array(self.env.map, np.uint8).reshape(self.env.rows, self.env.cols)
-        settings = Settings(memory_limit_bytes=_memory())
+        field, few = 4 * (free.shape[0] + 2) * (free.shape[1] + 2), max(n + n // 4, PLANNED * preprocess_time_limit)
+        settings = Settings(memory_limit_bytes=_memory(few * field))
         self._fleet = fleet = FleetPlanner(GridMap(free, connectivity=4), "turning", settings=settings)
         tiles = np.random.default_rng(0).permutation(np.argwhere(free))
         fleet.start(tiles[:n])  # anywhere: goals are those of agents
         fleet.step(np.where(np.arange(n)[:, None] < 100, tiles[:n][::-1], -1), self._budget)  # compiles
-        fields = settings.memory_limit_bytes // (4 * (free.shape[0] + 2) * (free.shape[1] + 2))
-        for begin in range(0, min(len(tiles), fields) - n + 1, n):
-            fleet.prepare(tiles[begin : begin + n], max(0.0, until - time.monotonic()), 0)
+        ahead = tiles[: settings.memory_limit_bytes // field]
+        for goals in np.r_[ahead, np.full((-len(ahead) % n, 2), -1)].reshape(-1, n, 2):
+            fleet.prepare(goals, max(0.0, until - time.monotonic()), 0)
         self._started = False
         return True
 
@@ -59,9 +61,9 @@ class pyMAPFPlanner:  # noqa: N801 (the judge's name)
         return self._fleet.step(goals, max(0.0, left)).tolist()
 
 
-def _memory():
-    """Bytes of fields: the default; on a host, where planning them again takes long, half of what is free if more."""
-    least = Settings().memory_limit_bytes
+def _memory(few):
+    """Limit of fields, in bytes: by default on a GPU; on a host room for `few` bytes, which is filled before the first
+    step. If it grew later, fields would be copied, for seconds."""
     if resolve_device("auto") != "cpu":
-        return least
-    return max(least, min(MEMORY, os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2))
+        return Settings().memory_limit_bytes
+    return min(few, MEMORY, os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)
