@@ -30,7 +30,7 @@ from .settings import Settings
 
 MOST = 2**31 - 1  # agents, rounds, steps, children
 HALVINGS = 3  # sets of errands of a round; after each the better half of the children goes on
-TRIALS = 6  # sets of errands that nothing is learnt from, by which parents are compared
+TRIALS = 6  # sets of errands by which parents are compared, and nothing else
 AGAINST = 5, 10, 20, 40  # of lanes to begin with
 NOISE = 0.3, 0.1  # standard deviation of logarithms, in the first and in the last round
 SQUARES = 1, 2, 4, 8  # tiles of a side, by lot
@@ -65,7 +65,8 @@ def learn_guidance(
     executor, devices, progress: as `rrt_connect.solve_batch` takes them
     each: called after each round with the best guidance so far, and what it and those before it reached
 
-    -> the best guidance; (rounds,) goals reached in a step by the best so far, on errands that are not learnt from
+    -> the best guidance; (rounds,) goals reached in a step by the best so far, on errands that only compare rounds:
+    a few per cent too high, since the best is chosen by them
 
     Raises SettingsError for numbers that are too small, GridMapError where agents or goals have no place, WorkerError.
     """
