@@ -1,6 +1,7 @@
 """Fleets: agents on one map that never collide."""
 
 from ..verify.fleets import Conflict, conflicts
+from .action_graph import ActionGraph
 from .batch import solve_batch
 from .guidance import Guidance
 from .learning import learn_guidance
@@ -9,6 +10,7 @@ from .planner import FleetPlanner
 from .settings import Settings
 
 __all__ = [
+    "ActionGraph",
     "Conflict",
     "FleetPlan",
     "FleetPlanner",

@@ -10,6 +10,7 @@ from .motion import Options
 from .ways import NOBODY
 
 SEVERAL = -2  # in place of an agent in the way
+BUSY, STANDS = 1, 2  # in this step; until it is said otherwise, and an obstacle in the fields
 
 
 class Agents(NamedTuple):
@@ -22,7 +23,7 @@ class Agents(NamedTuple):
     goal: np.ndarray  # tile or -1
     slot: np.ndarray  # its goal's field or -1
     there: np.ndarray  # does it take part?
-    still: np.ndarray  # does it stand and obey nobody?
+    still: np.ndarray  # does it obey nobody? 0, BUSY or STANDS
     left: np.ndarray  # cost to go when it was at `was_tile`, heading `was_heading`
     was_tile: np.ndarray
     was_heading: np.ndarray

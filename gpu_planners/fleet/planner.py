@@ -15,6 +15,7 @@ from . import oneshot
 from .arguments import checked_grid, checked_headings, checked_numbers, checked_speeds, checked_tiles
 from .clock import deadline_after, pieces
 from .cpu import CpuFleet
+from .crew import BUSY, STANDS
 from .fields import FieldStore
 from .guidance import GUIDANCE, Guidance, suited
 from .lanes import PaddedMap, footprint_free, parts_of
@@ -89,7 +90,7 @@ class FleetPlanner:
         guidance = self._guidance if self._crowds is None else self._guidance.with_crowds(self._crowds)
         lanes = self._map.lanes(self.grid, self.motion, self.settings.size, guidance)
         agents = self._stepper.crew.agents
-        stand = np.flatnonzero((agents.still > 0) & (agents.there > 0))
+        stand = np.flatnonzero((agents.still == STANDS) & (agents.there > 0))
         lanes.free[agents.tile[stand]] = lanes.free[agents.origin[stand]] = 0
         return lanes
 
@@ -152,7 +153,7 @@ class FleetPlanner:
         refuse_forked()
         places, faces, paces = self._checked(starts, headings, speeds)
         stepper = self._stepper
-        changed = self._crowds is not None or (stepper.crew.agents.still > 0).any()  # by the agents before these
+        changed = self._crowds is not None or (stepper.crew.agents.still == STANDS).any()  # by the agents before these
         lanes, guidance = self._lanes, self._suited(len(places))
         if changed := changed or guidance is not self._guidance:
             lanes = self._map.lanes(self.grid, self.motion, self.settings.size, guidance)
@@ -226,20 +227,24 @@ class FleetPlanner:
         now.there[numbers] = 0
         now.goal[numbers] = now.slot[numbers] = -1
         self._stepper.progress.since[numbers] = 0
-        stood = now.still[numbers].any()
+        stood = (now.still[numbers] == STANDS).any()
         now.still[numbers] = 0
         if stood:
             self._follow_map()
 
-    def observe(self, positions: ArrayLike, headings: ArrayLike | None = None, still: ArrayLike = ()):
+    def observe(
+        self, positions: ArrayLike, headings: ArrayLike | None = None, still: ArrayLike = (), busy: ArrayLike = ()
+    ):
         """Say where agents really are, before a step. One that is not where the planner had it stands for a tick.
 
         positions: (N, 2) int [row, col]; a negative row: not known, the agent is taken to be where the planner has it
         headings: (N,) int; None: those that the planner has
-        still: (K,) int numbers of agents that do not move, whatever they are told (broken down, lost)
+        still: (K,) int numbers of agents that do not move, whatever they are told (broken down, lost): others find
+            ways around them
+        busy: (K,) int numbers of agents that begin nothing in the next step, and may move again after it
 
-        Raises GridMapError where two agents are on one tile, one is outside the map, or `still` names an agent that is
-        not there; nothing has changed then.
+        Raises GridMapError where two agents are on one tile, one is outside the map, or `still` or `busy` names an
+        agent that is not there; nothing has changed then.
         """
         stepper = self._stepper
         agents = stepper.crew.agents
@@ -258,19 +263,20 @@ class FleetPlanner:
         for k in np.flatnonzero(np.diff(tiles[order]) == 0):
             raise GridMapError(f"agents {order[k]} and {order[k + 1]} are both at {places[order[k]].tolist()}")
         stands = np.zeros(len(places), np.uint8)
-        stands[checked_numbers(still, "still", agents.there)] = 1
+        stands[checked_numbers(busy, "busy", agents.there)] = BUSY
+        stands[checked_numbers(still, "still", agents.there)] = STANDS
         off = seen & ((tiles != agents.tile) | (faces != agents.heading))
         stepper.broken[off] = stepper.progress.changed[off] = 1
         agents.tile[off] = agents.origin[off] = tiles[off]
         agents.heading[off] = faces[off]
         agents.table[off] -= agents.table[off] % stepper.paces.rests
-        stepper.broken[stands > agents.still] = 1
+        stepper.broken[(stands > 0) & (agents.still == 0)] = 1
         stay_now = off | (agents.still > 0)
         stepper.crew.plans.option[stay_now] = stepper.paces.options.stay[agents.table[stay_now]]
-        agents.fresh[off | (agents.still > stands)] = 1
-        stood = agents.still.astype(bool)
+        stood = agents.still == STANDS
+        agents.fresh[off | (stood & (stands != STANDS))] = 1
         agents.still[:] = stands
-        if (stands != stood).any() or off[stood].any():
+        if ((stands == STANDS) != stood).any() or off[stood].any():
             self._follow_map()
 
     def update(self, rows: ArrayLike, cols: ArrayLike, costs: ArrayLike):

@@ -8,7 +8,7 @@ import numpy as np
 from ..parallel.threads import one_thread
 from . import epibt, priorities
 from .cpu import SHARED_AGENTS
-from .crew import Agents, Crew, Plans, Ranked, Rules, Stacks
+from .crew import BUSY, Agents, Crew, Plans, Ranked, Rules, Stacks
 from .deadlock import Deadlocks
 from .instance import Model
 from .lanes import Lanes, PaddedMap
@@ -113,6 +113,7 @@ class Stepper:
         stirred[leading] = False
         epibt.advance(stirred, self._motion.headings, self.paces.ticks, self.paces.rests, self.crew, action)
         self.broken[:] = 0
+        agents.still[agents.still == BUSY] = 0
         self._deadlocks.follow()
         progress.since[:] += 1
         progress.since[(agents.tile == agents.goal) | (agents.goal < 0)] = 0

@@ -1,6 +1,7 @@
 """Messages of fleets to arrays and back, as pure functions."""
 
 from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -58,18 +59,27 @@ def actions_message(step: FleetStep, motion: str, header: Header, step_s: float)
         states=as_array(step.states, np.uint8),
         tiles=as_array(step.tiles, np.int32),
         headings=as_array(step.headings, np.uint8),
+        numbers=as_array(step.numbers, np.uint64),
+        ahead=as_array(step.ahead, np.uint8),
+        ahead_actions=as_array(ACTIONS[motion][step.actions_ahead], np.uint8),
+        ahead_tiles=as_array(step.tiles_ahead, np.int32),
+        ahead_headings=as_array(step.headings_ahead, np.uint8),
     )
 
 
 def step_paths(step: FleetStep, places: Places, header: Header, step_s: float) -> list[Path]:
-    """The path of each agent in a step: where it stands and where its action takes it, or where it stays."""
+    """The path of each agent: where it stands, where its action takes it, and those after it that it may do; or where
+    it stays."""
     begin = _poses(places, step.tiles_before, step.headings_before)
     end = _poses(places, step.tiles, step.headings)
-    headers = {ticks: later(header, ticks * step_s) for ticks in np.unique(step.ticks).tolist()}
+    ahead = iter(_poses(places, step.tiles_ahead, step.headings_ahead))
+    headers = [later(header, ticks * step_s) for ticks in range(int((step.ticks + step.ahead).max(initial=0)) + 1)]
     paths = []
-    for first, last, ticks in zip(begin, end, step.ticks.tolist()):
-        poses = [PoseStamped(header=header, pose=first)] if ticks else []
-        paths.append(Path(header=header, poses=[*poses, PoseStamped(header=headers[ticks], pose=last)]))
+    for first, last, ticks, more in zip(begin, end, step.ticks.tolist(), step.ahead.tolist()):
+        poses = [first, last, *islice(ahead, more)] if ticks else [last, *islice(ahead, more)]
+        times = [0, *range(ticks, ticks + more + 1)] if ticks else range(more + 1)
+        stamped = [PoseStamped(header=headers[time], pose=pose) for time, pose in zip(times, poses)]
+        paths.append(Path(header=header, poses=stamped))
     return paths
 
 

@@ -1,8 +1,8 @@
 """The node fleet_planner: agents on one map that never collide, step by step for life or once by a service.
 
 Callbacks only hand on what arrives. A worker owns the map, the fleet and all planning: with several devices its first
-thread moves the fleet, and the others answer requests meanwhile. A step begins when it is due and every agent has done
-the last one; agents that do not tell so in time stand, and others go around them.
+thread moves the fleet, and the others answer requests meanwhile. A step begins when it is due, whoever is late; agents
+that are told nothing by it since they have to wait are told between two steps, as soon as they may go on.
 """
 
 import math
@@ -44,7 +44,7 @@ class FleetPlannerNode(PlannerNode):
         self._fleet, self._solver = RunningFleet(self.values), Solver(self._scene, frames)
         self._queued = False
         self._grid: GridMap | None = None  # of tiles
-        self._silent = self._stuck = ""  # ids, as of the last step
+        self._silent = self._late = self._stuck = ""  # ids, as of the last step
         self._warm: set[tuple] = set()  # what is compiled
         self._outputs = FleetPublishers(self)
         self._told = TopicFleet(self, self._fleet, frames, lambda: self._scene.frame, self._look)
@@ -118,27 +118,29 @@ class FleetPlannerNode(PlannerNode):
         self._queued = False
         self._told.take()  # the latest reports count, also those that came while a step was planned
         now = self.now()
-        if not self._fleet.due(now):
-            return
         try:
-            step = self._fleet.step(now)
+            due = self._fleet.due(now)
+            step = self._fleet.step(now) if due else self._fleet.news(now)
             self.state.set_problem("step", "")
         except Exception as error:  # whatever it is, agents stand, and the next step may be right
             self._fleet.began = now
             self.state.set_problem("step", f"a step was not planned, all agents stand: {error_text(error)}")
             return
         if step is not None:
-            self._outputs.show(step, self._fleet.places, self._scene.header())
+            self._outputs.show(step, self._fleet.places, self._scene.header(), due)
+        if due:
             self._fleet.give_out(self.now())
-        self._say_faults()
+            self._say_faults()
 
     def _say_faults(self):
         fleet, tell = self._fleet, self.state.set_problem
         for what, faults in (("states", {**fleet.clashes, **fleet.faults}), ("goals", fleet.goal_faults)):
             tell(what, named([faults[id] for id in sorted(faults)]))
         self._silent, self._stuck = named(fleet.silent_ids()), named(fleet.stuck_ids())
+        self._late = named(fleet.late_ids())
         after = f"{self.values.silent_after_s:g} s"
         tell("silent", f"agents not heard of for {after}: {self._silent}" if self._silent else "")
+        tell("late", f"agents that have not done their action for {after}: {self._late}" if self._late else "")
         tell("stuck", f"agents that are on the way for too long: {self._stuck}" if self._stuck else "")
 
     # ---- the service ----
@@ -174,6 +176,7 @@ class FleetPlannerNode(PlannerNode):
             "goals reached": fleet.reached,
             "goals per minute": f"{fleet.goals_per_minute:.1f}",
             "silent": self._silent,
+            "late": self._late,
             "stuck": self._stuck,
             "requests": self._requests,
             "last answer": self._last_answer,

@@ -42,12 +42,20 @@ class FleetParameters(MapParameters):
     lockstep: bool = setting(
         False, "Begin a step as soon as every agent has told that it did the last one, however soon: for simulators"
     )
+    steps_ahead: int = setting(
+        2,
+        "How many steps an agent may be behind the plan; it is told at once all that it may do without waiting for "
+        "others",
+        0,
+        20,
+    )
     budget_s: float = setting(
         0.0, "Time of a step that is spent on better moves than the first ones found", 0.0, 3600.0, unit="seconds"
     )
     silent_after_s: float = setting(
         5.0,
-        "Agents not heard of for so long stand, others go around them; a step waits so long for those that are late",
+        "Agents that are not heard of, or do not do what they are told, for so long are taken to stand: others go around "
+        "them",
         0.01,
         1e6,
         unit="seconds",
@@ -68,7 +76,7 @@ class FleetParameters(MapParameters):
     guidance_file: str = setting(
         "", "What `gpu-planners learn` has learnt for the map's tiles; empty: as the parameter fleet.guidance says"
     )
-    fleet: FleetSettings = FleetSettings()
+    fleet: FleetSettings = FleetSettings(following=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -17,22 +17,31 @@ AGENT = np.dtype(
         ("yaw", "f8"),  # rad, of that report; NaN: none was given
         ("heard", "f8"),  # when anything was last heard
         ("heard_step", "i8"),  # how many steps had begun then
-        ("busy", "i8"),  # the step with which its action ends
+        ("busy", "i8"),  # the planner's tick with which its action ends
         ("goal", "i8", 2),  # tile; -1: none, or none that can be reached
         ("reached", "?"),  # has it been at that goal?
         ("there", "?"),  # is it on the map?
         ("silent", "?"),  # was it when the last step began?
+        ("late", "?"),  # had it not done what it was told then?
+        ("stands", "?"),  # is it, for these or other reasons, taken to stand where it is?
+        ("told", "f8"),  # when it was told the action that it does; NaN: not yet
+        ("since", "f8"),  # when it had done the one before, or was told this one
+        ("number", "i8"),  # of that action
+        ("still_since", "f8"),  # while it waits for a place: when it reported another point
     ]
 )
 
 
 @dataclass(frozen=True)
 class FleetStep:
-    """What K agents do in a step. Tiles are [row, col], headings quarter turns to the left from the map's x axis.
+    """What K agents do. Tiles are [row, col], headings quarter turns to the left from the map's x axis.
 
     number: counts from 1; ids: K texts; actions: (K,) of the planner; states: (K,) of AgentActions
-    tiles_before, headings_before, tiles, headings: (K, 2), (K,) when the step begins, and when the action has ended
+    tiles_before, headings_before, tiles, headings: (K, 2), (K,) when the action begins, and when it has ended
     ticks: (K,) steps that the action takes; 0: none is begun
+    numbers: (K,) which of its actions each agent does, or does next
+    ahead: (K,) how many more an agent may do after it, and of these, agent by agent: actions_ahead (A,), tiles_ahead
+        (A, 2), headings_ahead (A,)
     goals: (K, 2) tiles, -1: none
     time_s: of planning
     """
@@ -46,6 +55,11 @@ class FleetStep:
     tiles: np.ndarray
     headings: np.ndarray
     ticks: np.ndarray
+    numbers: np.ndarray
+    ahead: np.ndarray
+    actions_ahead: np.ndarray
+    tiles_ahead: np.ndarray
+    headings_ahead: np.ndarray
     goals: np.ndarray
     time_s: float
 
@@ -130,14 +144,6 @@ class Places:
         return np.where(tiles.min(axis=1, initial=0) < 0, 0, self._parts[row, col])
 
 
-def sharing(tiles: np.ndarray) -> np.ndarray:
-    """Who is on one tile (N, 2) -> (P, 2) indices of neighbours on a tile, both ways round"""
-    order = np.lexsort(tiles.T)
-    same = np.flatnonzero((np.diff(tiles[order], axis=0) == 0).all(axis=1))
-    pairs = np.stack([order[same], order[same + 1]], axis=1)
-    return np.concatenate([pairs, pairs[:, ::-1]])
-
-
 class ClosedTiles:
     """Keeps a planner's map equal to a map, but for some tiles that are closed: nobody enters them."""
 
@@ -146,8 +152,8 @@ class ClosedTiles:
         self._tiles: set[tuple[int, int]] = set()
         self._grid: GridMap | None = grid  # that the planner knows; None: a change of it failed
 
-    def close(self, tiles: set[tuple[int, int]], grid: GridMap) -> None:
-        """Close these tiles of a map, and open the others that were closed."""
+    def close(self, tiles: set[tuple[int, int]], grid: GridMap) -> bool:
+        """Close these tiles of a map, and open the others that were closed. -> did anything change?"""
         changed, known = sorted(self._tiles ^ tiles), self._grid
         self._tiles, self._grid = tiles, None
         if known is not grid:
@@ -156,3 +162,4 @@ class ClosedTiles:
             rows, cols = np.array(changed).T
             self._planner.update(rows, cols, [0 if tile in tiles else grid.costs[tile] for tile in changed])
         self._grid = grid
+        return bool(changed)

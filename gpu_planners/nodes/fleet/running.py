@@ -1,5 +1,10 @@
 """The fleet that runs: who is where, who goes where, and the next step. It belongs to the worker thread.
 
+The planner moves agents on paper, step by step, at an even pace; what they really do follows. An ActionGraph keeps what
+is planned and not done, and says what each agent may do without waiting for others; so one that is late stops only
+those that come after it on its tiles. Where an agent falls silent, is found elsewhere, or the map changes, what nobody
+was told yet is forgotten and planned anew.
+
 Agents have ids; the planner knows them by numbers, which are never given again. Times are seconds of the node's clock.
 """
 
@@ -13,18 +18,21 @@ import numpy as np
 from gpu_planners_msgs.msg import AgentActions
 
 from ...errors import GridMapError
+from ...fleet.action_graph import ActionGraph
 from ...fleet.guidance import Guidance
 from ...fleet.motion import MOTIONS
 from ...grid import FleetPlanner, GridMap
 from ..common.request_error import one_line
 from .parameters import FleetParameters
-from .places import AGENT, ClosedTiles, FleetStep, Places, sharing
+from .places import AGENT, ClosedTiles, FleetStep, Places
 
 MINUTE_S = 60.0
 FIELDS_SHARE = 0.5  # of the time of a step, for the fields of new goals
 KEPT = 0.1  # of the time of a step: one that begins later than that delays those that follow
 TOO_MANY = ""  # key of the fault that concerns agents beyond the limit: no id is empty
 LEAST_DEAD = 256  # that many agents must have left before the planner is made anew
+STILL = 0.05  # tiles that an agent may be off without having moved
+TOLD_AGAIN = 2.0  # times that an action takes: one whose agent has not moved by then is told again
 
 
 class RunningFleet:
@@ -42,6 +50,7 @@ class RunningFleet:
         self.guidance_fault = ""
         self.places: Any = None
         self._closed: Any = None
+        self._graph: Any = None
         self._grid: GridMap | None = None
         self.faults: dict[str, str] = {}
         self.clashes: dict[str, str] = {}
@@ -52,7 +61,11 @@ class RunningFleet:
         self._ids: list[str] = []  # by number
         self._agents = np.zeros(0, AGENT)  # by number
         self.steps, self.began = 0, -np.inf
-        self.reached, self._recent = 0, deque[int]()
+        self._first_heard = -np.inf
+        self._ticks = 0  # of the planner
+        self._moved = False  # has an agent arrived since actions were allowed last?
+        self._off = self._begins = np.zeros(0, bool)
+        self.reached, self._counted, self._recent = 0, 0, deque[int]()
         self.step_times: deque[float] = deque(maxlen=100)
 
     def __len__(self):
@@ -67,7 +80,9 @@ class RunningFleet:
 
     def configure(self, values: FleetParameters) -> None:
         before = self._values
-        was, now = ((each.fleet, each.devices[0], each.guidance_file) for each in (before, values))
+        was, now = (
+            (each.fleet, each.devices[0], each.guidance_file, each.steps_ahead) for each in (before, values)
+        )
         if self._grid is not None and was != now:
             self._open(values)
         self._values = values
@@ -92,10 +107,14 @@ class RunningFleet:
                 self.guidance_fault = f"guidance_file is not used: {one_line(str(error))}"
         self.places = Places(self._grid, values.fleet.size)
         self._closed = ClosedTiles(self.planner, self._grid)
+        fleet = values.fleet
+        near = fleet.size - 1 + fleet.safety_distance
+        self._graph = ActionGraph(self._grid.shape, near, fleet.following, values.steps_ahead + 1)
         self._waiting |= {id: self._agents[number].copy() for id, number in self._number.items()}
         for agent in self._waiting.values():
-            agent["busy"], agent["reached"], agent["silent"] = 0, False, False
+            agent["busy"], agent["reached"], agent["stands"] = 0, False, False
         self._number, self._ids, self._agents = {}, [], np.zeros(0, AGENT)
+        self._off = self._begins = np.zeros(0, bool)
 
     # ---- what agents tell ----
 
@@ -126,7 +145,14 @@ class RunningFleet:
         if id not in self._waiting and len(self) >= self._values.max_agents:
             self.faults[TOO_MANY] = self._too_many(id, f"{len(self)} agents")
             return
-        agent = self._waiting.setdefault(id, np.zeros((), AGENT))
+        if not len(self):
+            self._first_heard = heard
+        if id not in self._waiting:
+            self._waiting[id] = np.zeros((), AGENT)
+            self._waiting[id]["still_since"] = -np.inf  # as far as is known
+        agent = self._waiting[id]
+        if self.places is not None and np.linalg.norm(agent["point"] - point) > STILL * self._grid.resolution:
+            agent["still_since"] = heard if agent["heard"] else -np.inf
         agent["point"], agent["yaw"], agent["heard"], agent["heard_step"] = point, yaw, heard, self.steps
         agent["goal"] = -1
 
@@ -138,8 +164,10 @@ class RunningFleet:
             if id in self._number:
                 gone.append(self._number.pop(id))
         if gone:
-            self._agents["there"][gone] = False
+            self._agents["there"][gone] = self._agents["stands"][gone] = False
             self._agents["goal"][gone] = -1
+            self._plan_anew()
+            self._graph.remove(np.array(gone))
             self.planner.remove(np.array(gone))
         if len(self._agents) > LEAST_DEAD + 2 * len(self._number):
             self._open(self._values)
@@ -173,7 +201,7 @@ class RunningFleet:
         has = np.array([id in self._goals for id in ids], bool)
         points = np.array([self._goals.get(id, (0.0, 0.0)) for id in ids]).reshape(-1, 2)
         tiles = np.where(has[:, None], self.places.tiles(points), -1)
-        parts, here = self.places.part(tiles), self.places.part(self._positions[numbers])
+        parts, here = self.places.part(tiles), self.places.part(self._graph.tiles[numbers, 0])
         for k in np.flatnonzero(has):
             self.goal_faults.pop(ids[k], None)
         for k in np.flatnonzero(has & ((parts == 0) | ((parts != here) & (here > 0)))):
@@ -190,12 +218,19 @@ class RunningFleet:
 
     def due(self, now: float) -> bool:
         self.began = min(self.began, now)  # a simulated time may begin anew
-        np.minimum(self._agents["heard"], now, out=self._agents["heard"])
+        for times in ("heard", "told", "since"):
+            np.minimum(self._agents[times], now, out=self._agents[times])
         if self.planner is None or not len(self) or now < self.due_from:
             return False
-        if not self._number or now >= self.due_from + self._values.silent_after_s:
+        if not self._number:  # others may tell too where they are, before anybody moves
+            return self._values.lockstep or not 0 <= now - self._first_heard < self._values.step_s
+        if not self._values.lockstep or now >= self.due_from + self._values.silent_after_s:
             return True
-        return not (self._agents["there"] & ~self._silent(now) & ~self._faulty() & ~self._done()).any()
+        self._follow(now)
+        agents = self._agents
+        done = (self._graph.planned == 0) | (agents["busy"] > self._ticks) | self._off
+        done &= agents["heard_step"] >= self.steps
+        return not (agents["there"] & ~self._silent(now) & ~self._faulty() & ~done).any()
 
     @property
     def due_from(self) -> float:
@@ -209,63 +244,102 @@ class RunningFleet:
             return agents["there"] & owes & (now - np.maximum(agents["heard"], self.began) > after)
         return agents["there"] & (now - agents["heard"] > after)
 
+    def _late(self, now):
+        """(numbers,) bool, who does not do what it was told?"""
+        late = now - self._agents["since"] - self._values.step_s * self._lasts() > self._values.silent_after_s
+        return self._agents["there"] & (self._graph.allowed > 0) & late
+
     def _faulty(self):
         faulty = np.zeros(len(self._agents), bool)
         faulty[[self._number[id] for id in self.faults if id in self._number]] = True
         return faulty
 
-    def _done(self):
-        """(numbers,) bool: has the agent done what it was told, as far as is known?"""
-        told = self._agents["heard_step"] >= self.steps if self._values.lockstep else True
-        return (self._agrees() | (self._agents["busy"] > self.steps)) & told
+    # ---- what agents have done ----
 
-    @property
-    def _positions(self):
-        """(numbers, 2) tiles where the planner has agents."""
-        return self.planner.positions.astype(np.int64)
+    def _follow(self, now):
+        """Find out which of their actions agents have done, by what they reported last.
 
-    def _reported(self):
-        """(numbers, 2) tiles and (numbers,) headings of the latest reports"""
-        tiles = self.places.tiles(self._agents["point"])
+        _off: (numbers,) bool, who is neither where it was told to be nor on the way there; _begins: who has not moved
+        """
+        graph, agents = self._graph, self._agents
+        tiles, faces = self.places.tiles(agents["point"]), self._faces(agents["yaw"], -1)
+        blind = faces < 0
+        allowed = np.arange(graph.most + 1) <= graph.allowed[:, None]
+        here = (graph.tiles == tiles[:, None]).all(axis=2)
+        faced = (graph.headings == faces[:, None]) | blind[:, None]
+        near = self.places.off_centre(agents["point"], tiles) <= self._values.arrival_tolerance
+        at = here & faced & allowed & near[:, None]
+        on_way = (here[:, :-1] | here[:, 1:]) & (faced[:, :-1] | faced[:, 1:]) & allowed[:, 1:]
+        self._begins = at[:, 0].copy()
+        # one that does not say how it is turned has turned when the time for it is over
+        turns = (graph.tiles[:, :-1] == graph.tiles[:, 1:]).all(axis=2) & allowed[:, 1:] & blind[:, None]
+        turned = now - agents["told"] >= self._values.step_s * self._values.fleet.ticks_per_turn
+        at[:, :-1] &= ~(turns & turned[:, None])
+        done = np.where(at.any(axis=1), at.argmax(axis=1), on_way.argmax(axis=1))
+        rests = here[:, 0] & faced[:, 0]
+        heard = agents["there"] & ~self._faulty() & (tiles[:, 0] >= 0)
+        on_plan = at.any(axis=1) | on_way.any(axis=1) | rests
+        self._off = heard & ~on_plan
+        done[~heard | ~on_plan] = 0
+        later = np.arange(graph.most + 1)
+        passed = (graph.tiles == agents["goal"][:, None]).all(axis=2) & (later <= done[:, None])
+        self._count(passed[:, 1:].any(axis=1))
+        numbers = np.flatnonzero(done)
+        graph.arrive(numbers, done[numbers])
+        agents["number"][numbers] += done[numbers]
+        agents["told"][numbers], agents["since"][numbers] = np.nan, now
+        self._moved |= len(numbers) > 0
+        self._count(agents["there"] & (graph.tiles[:, 0] == agents["goal"]).all(axis=1))
+
+    def _faces(self, yaws, otherwise):
+        """(K,) rad -> (K,) headings; those of `otherwise` where an agent tells none, or all face one way"""
         if MOTIONS[self._values.motion].headings == 1:
-            return tiles, np.zeros(len(tiles), np.int64)
-        return tiles, self.places.headings(self._agents["yaw"], self.planner.headings)
+            yaws = np.full(len(yaws), np.nan)
+        return self.places.headings(yaws, otherwise)
 
-    def _agrees(self):
-        """(numbers,) bool: is the agent where the planner has it?"""
-        tiles, faces = self._reported()
-        near = self.places.off_centre(self._agents["point"], self._positions) <= self._values.arrival_tolerance
-        return near & (tiles == self._positions).all(axis=1) & (faces == self.planner.headings)
+    def _count(self, at_goal):
+        """Count those of the agents (numbers,) bool that are at their goals for the first time."""
+        self.reached += int((at_goal & ~self._agents["reached"]).sum())
+        self._agents["reached"] |= at_goal
+
+    def news(self, now: float) -> FleetStep | None:
+        """What agents may do since others have gone on, between two steps; None where there is nothing to be said."""
+        if self._values.lockstep or not self._number:
+            return None
+        self._follow(now)
+        if not self._moved:
+            return None
+        self._moved = False
+        self._graph.allow()
+        numbers = np.flatnonzero(self._agents["there"] & (self._graph.allowed > 0) & np.isnan(self._agents["told"]))
+        return self._told(numbers, now, 0.0) if len(numbers) else None
 
     # ---- the step ----
 
     def step(self, now: float) -> FleetStep | None:
         """Begin a step; None where no agent is on the map."""
-        self.clashes, self._agents["silent"] = {}, self._silent(now)
-        self._observe()
+        self.clashes = {}
+        if self._number:
+            self._follow(now)
+        self._observe(now)
         self._join()
         late = now - self.due_from
         on_time = not self._values.lockstep and 0 <= late < KEPT * self._values.step_s
         self.began = self.due_from if on_time else now
         if not self._number:
             return None
-        self._count_goals()
-        numbers = np.flatnonzero(self._agents["there"])
-        before, faced = self._positions[numbers], self.planner.headings[numbers]
+        self._recent.append(self.reached - self._counted)
+        self._counted = self.reached
+        while len(self._recent) > max(1, MINUTE_S / self._values.step_s):
+            self._recent.popleft()
         began = time.perf_counter()
-        goals = self._agents["goal"].copy()
-        ready = self.planner.prepare(goals, FIELDS_SHARE * self._values.step_s)
-        goals[~ready] = -1  # an agent whose field is not ready stands
-        actions = self.planner.step(goals, self._values.budget_s)[numbers]
+        self._plan()
+        self._graph.allow()
         took = time.perf_counter() - began
+        self._moved = False
         self.steps += 1
         self.step_times.append(took)
-        ticks = self._ticks(actions)
-        self._agents["busy"][numbers[ticks > 0]] = self.steps - 1 + ticks[ticks > 0]
-        tiles, headings = self._positions[numbers], self.planner.headings[numbers]
-        ids, goals = [self._ids[number] for number in numbers], self._agents["goal"][numbers]
-        states = self._states(numbers, before)
-        return FleetStep(self.steps, ids, actions, states, before, faced, tiles, headings, ticks, goals, took)
+        return self._told(np.flatnonzero(self._agents["there"]), now, took)
 
     def give_out(self, now: float) -> None:
         """Let the step begin now, when its actions are given out, if planning took longer than a step: meanwhile no
@@ -273,54 +347,85 @@ class RunningFleet:
         took = now - self.began
         if self._values.lockstep or took > self._values.step_s:
             self.began = now
-            self._agents["heard"][~self._agents["silent"]] += max(took, 0.0)
+            for times in ("heard", "told", "since"):
+                self._agents[times][~self._agents["stands"]] += max(took, 0.0)
 
-    def _observe(self):
-        """Tell the planner where agents are. One that is silent, or whose report is wrong, stands where it was."""
-        agents, planned = self._agents, self._positions
-        tiles, faces = self._reported()
-        there, busy, faulty = agents["there"], agents["busy"] > self.steps, self._faulty()
+    def _plan_anew(self):
+        """Forget what agents were not told yet."""
+        tiles, headings = self._graph.forget()
+        moved = (tiles != self.planner.positions).any(axis=1) | (headings != self.planner.headings)
+        self._agents["busy"][moved] = 0
+
+    def _observe(self, now):
+        """Take agents for what they report to be. One that is silent, late or at fault stands; others go around it."""
+        agents, graph = self._agents, self._graph
+        there, faulty = agents["there"], self._faulty()
+        tiles, faces = self.places.tiles(agents["point"]), self._faces(agents["yaw"], graph.headings[:, 0])
         outside = there & (tiles[:, 0] < 0) & ~faulty
         for number in np.flatnonzero(outside):
             self._misplaced(self._ids[number], agents["point"][number], "is outside the map, or not finite")
-        unknown = faulty | outside | agents["silent"]
-        wanted = np.where((unknown | busy)[:, None], planned, tiles)
-        self._keep_apart(wanted, planned, unknown)
-        late = there & (tiles[:, 0] >= 0) & ~busy & ~self._agrees()
-        self._close(np.flatnonzero(late), tiles, planned, wanted)
-        known = there & ~unknown & ~busy
-        faces = np.where(known, faces, self.planner.headings)
-        self.planner.observe(np.where(known[:, None], wanted, -1), faces, np.flatnonzero(there & unknown))
+        off = np.flatnonzero(self._off) if len(there) else np.zeros(0, int)
+        agents["silent"], agents["late"] = self._silent(now), self._late(now)
+        stands = agents["silent"] | agents["late"] | faulty | outside
+        if len(off) or (stands & ~agents["stands"]).any() or self._someone_fits():
+            self._plan_anew()
+        moves = graph.movable(off, tiles[off])
+        for number in off[~moves]:
+            other = _agent(self._ids[graph.holder(tiles[number], number)])
+            where = f"is on tile {tiles[number].tolist()}, where {other} is"
+            self._misplaced(self._ids[number], agents["point"][number], where)
+        stands[off[~moves]] = True
+        off = off[moves]
+        agents["number"][off] += graph.allowed[off] + 1  # whatever it was told does not count any more
+        graph.remove(off)
+        graph.place(off, tiles[off], faces[off])
+        agents["told"][off], agents["busy"][off] = np.nan, 0
+        agents["stands"] = stands
+        if self._close(stands, outside | faulty):
+            self._plan_anew()
+        self._show_planner()
 
-    def _keep_apart(self, wanted, planned, unknown):
-        """Where reports put two agents on one tile, move back those that the planner has elsewhere.
+    def _show_planner(self, busy=()):
+        """Tell the planner where agents are on paper. busy: numbers of those that get nothing more to do now"""
+        tiles, headings = self._graph.ends()
+        there = self._agents["there"]
+        stands = np.flatnonzero(there & self._agents["stands"])
+        self.planner.observe(np.where(there[:, None], tiles, -1), headings, stands, busy)
 
-        wanted: (numbers, 2) tiles, changed in place; unknown: (numbers,) bool, set for those that were moved
+    def _close(self, stands, unknown):
+        """Close tiles that nobody holds but somebody may cover: those that agents which stand were to enter, and those
+        beside one that is off its tile's centre, or is to join. -> has anything changed?
+
+        (numbers,) bool: who stands, of whom it is not known where it is
         """
-        numbers = np.flatnonzero(self._agents["there"])
-        while len(pairs := numbers[sharing(wanted[numbers])]):
-            moved = (wanted[pairs[:, 0]] != planned[pairs[:, 0]]).any(axis=1)
-            for number, other in pairs[moved]:
-                where = f"is on tile {wanted[number].tolist()}, where {_agent(self._ids[other])} is"
-                self._misplaced(self._ids[number], self._agents["point"][number], where)
-            if not moved.any():
-                return
-            back = pairs[moved, 0]
-            wanted[back], unknown[back] = planned[back], True
-
-    def _close(self, late, reported, planned, wanted):
-        """Close the free tiles that late agents, and those that join, may cover: each is between two tiles, or was when
-        it fell silent.
-
-        late: (L,) numbers; (numbers, 2) tiles where agents report to be, the planner has them, they are taken to be
-        """
-        moving = late[np.abs(planned[late] - reported[late]).sum(axis=1) == 1]
-        points = [self._agents["point"][late], *(agent["point"][None] for agent in self._waiting.values())]
+        agents, graph = self._agents, self._graph
+        rests = agents["there"] & ~unknown & (graph.allowed == 0)
+        points = [agents["point"][rests], *(agent["point"][None] for agent in self._waiting.values())]
         beside = self.places.beside(np.concatenate(points), self._values.arrival_tolerance)
-        tiles = set(map(tuple, np.concatenate([reported[moving], planned[moving], beside]).tolist()))
+        tiles = set(map(tuple, np.concatenate([beside, graph.held(np.flatnonzero(stands))]).tolist()))
         if tiles:
-            tiles -= set(map(tuple, wanted[self._agents["there"]].tolist()))
-        self._closed.close(tiles, self._grid)
+            tiles -= set(map(tuple, graph.ends()[0][agents["there"]].tolist()))
+        return self._closed.close(tiles, self._grid)
+
+    def _plan(self):
+        """Plan the next action of every agent that has not too much to do yet."""
+        agents, graph, values = self._agents, self._graph, self._values
+        goals = agents["goal"].copy()
+        ready = self.planner.prepare(goals, FIELDS_SHARE * values.step_s)
+        goals[~ready] = -1  # an agent whose field is not ready stands
+        full = agents["there"] & ~agents["stands"] & (graph.planned == graph.most) & (agents["busy"] <= self._ticks)
+        self._show_planner(np.flatnonzero(full))
+        actions = self.planner.step(goals, values.budget_s)
+        self._ticks += 1
+        begun = np.flatnonzero(agents["there"] & (actions != MOTIONS[values.motion].wait))
+        graph.plan(begun, self.planner.positions[begun], self.planner.headings[begun])
+        agents["busy"][begun] = self._ticks - 1 + self._ticks_of(actions[begun])
+
+    def _someone_fits(self):
+        """Does an agent wait for a tile that somebody is to enter, but was not told to?"""
+        tiles = self.places.tiles(np.array([agent["point"] for agent in self._waiting.values()]).reshape(-1, 2))
+        tiles = tiles[tiles[:, 0] >= 0]
+        return any(self._graph.holder(tile) < 0 for tile in tiles[~self._graph.is_free(tiles)])
 
     def _join(self):
         """Put agents that wait on the map where they fit; the others wait on, and it is said why."""
@@ -329,20 +434,23 @@ class RunningFleet:
         ids = list(self._waiting)
         agents = np.stack([self._waiting[id] for id in ids])
         tiles = self.places.tiles(agents["point"])
-        positions = self._positions
-        at = {tuple(positions[number].tolist()): id for id, number in self._number.items()}
+        off_centre = self.places.off_centre(agents["point"], tiles) > self._values.arrival_tolerance
+        moving = off_centre & (agents["heard"] - agents["still_since"] < self._values.step_s)
+        at: dict[tuple, str] = {}
         fitting = []
         for k, (id, tile, part) in enumerate(zip(ids, map(tuple, tiles.tolist()), self.places.part(tiles))):
+            holder = self._graph.holder(tiles[k]) if tile[0] >= 0 else -1
+            other = at.get(tile, self._ids[holder] if holder >= 0 else None)
             if tile[0] < 0:
                 self._misplaced(id, agents["point"][k], "is outside the map, or not finite")
-            elif tile in at:
-                self._misplaced(id, agents["point"][k], f"is on tile {list(tile)}, where {_agent(at[tile])} is")
+            elif other is not None:
+                self._misplaced(id, agents["point"][k], f"is on tile {list(tile)}, where {_agent(other)} is")
             elif not part:
                 self._misplaced(id, agents["point"][k], f"is blocked: tile {list(tile)}")
-            else:
+            elif not moving[k]:  # else the next report tells where it stops
                 at[tile] = id
                 fitting.append(k)
-        before, faces = len(self._ids), self.places.headings(agents["yaw"], np.zeros(len(ids), np.int64))
+        before, faces = len(self._ids), self._faces(agents["yaw"], np.zeros(len(ids), np.int64))
         self._add([ids[k] for k in fitting], tiles[fitting], faces[fitting])
         self._find_goals(np.arange(before, len(self._ids)))
 
@@ -359,8 +467,10 @@ class RunningFleet:
             else:
                 self.clashes[ids[0]] = f"{_agent(ids[0])} cannot start on tile {tiles[0].tolist()}: {error}"
             return
+        self._graph.add(tiles, faces)
+        self._off, self._begins = (np.append(old, np.zeros(len(ids), bool)) for old in (self._off, self._begins))
         agents = np.stack([self._waiting.pop(id) for id in ids])
-        agents["there"] = True
+        agents["there"], agents["told"] = True, np.nan
         self._agents = np.concatenate([self._agents, agents])
         self._number |= zip(ids, numbers)
         self._ids += ids
@@ -368,29 +478,70 @@ class RunningFleet:
     def _misplaced(self, id, point, what):
         self.clashes[id] = f"{_agent(id)}: its position ({point[0]:.2f}, {point[1]:.2f}) {what}"
 
-    def _ticks(self, actions):
+    # ---- what agents are told ----
+
+    def _ticks_of(self, actions):
+        """(K,) steps that actions of the planner take"""
         fleet, motion = self._values.fleet, MOTIONS[self._values.motion]
         turns = (actions > 0) & (motion.headings > 1)
         return np.where(actions == motion.wait, 0, np.where(turns, fleet.ticks_per_turn, fleet.ticks_per_move))
 
-    def _count_goals(self):
-        agents = self._agents
-        at_goal = agents["there"] & (self._positions == agents["goal"]).all(axis=1) & (agents["busy"] <= self.steps)
-        new = int((at_goal & ~agents["reached"]).sum())
-        agents["reached"] |= at_goal
-        self.reached += new
-        self._recent.append(new)
-        while len(self._recent) > max(1, MINUTE_S / self._values.step_s):
-            self._recent.popleft()
+    def _lasts(self):
+        """(numbers,) steps that the action which each agent may do takes"""
+        fleet = self._values.fleet
+        turns = (self._graph.tiles[:, 0] == self._graph.tiles[:, 1]).all(axis=1)
+        return np.where(turns, fleet.ticks_per_turn, fleet.ticks_per_move)
 
-    def _states(self, numbers, tiles):
+    def _actions(self, agents, states):
+        """The planner's actions (A,) by which agents (A,) come to their states (A,), counted from 1."""
+        graph, motion = self._graph, MOTIONS[self._values.motion]
+        rows, cols = (graph.tiles[agents, states] - graph.tiles[agents, states - 1]).T
+        if motion.headings == 1:
+            return np.where(cols != 0, 1 - cols, 2 - rows)
+        turn = (graph.headings[agents, states] - graph.headings[agents, states - 1]) % 4
+        return np.where((rows != 0) | (cols != 0), 0, np.where(turn == 1, 1, 2))
+
+    def _told(self, numbers, now, took):
+        """What some agents (K,) are told now. took: seconds of planning -> FleetStep"""
+        agents, graph, wait = self._agents, self._graph, MOTIONS[self._values.motion].wait
+        told, has = agents["told"][numbers], graph.allowed[numbers] > 0
+        new = has & np.isnan(told)
+        again = has & (now - told >= TOLD_AGAIN * self._values.step_s * self._lasts()[numbers])
+        again &= self._begins[numbers] & (agents["heard"][numbers] > told)
+        begins = (new | again | (has & self._values.lockstep)) & ~agents["silent"][numbers]
+        agents["told"][numbers[begins]] = now
+        agents["since"][numbers[new]] = now
+        actions = np.where(begins, self._actions(numbers, np.ones(len(numbers), int)), wait)
+        k, more = np.nonzero(np.arange(graph.most - 1) < graph.allowed[numbers, None] - 1)
+        later = numbers[k], more + 2
+        return FleetStep(
+            self.steps,
+            [self._ids[number] for number in numbers],
+            actions,
+            self._states(numbers),
+            graph.tiles[numbers, 0],
+            graph.headings[numbers, 0],
+            graph.tiles[numbers, has.astype(int)],
+            graph.headings[numbers, has.astype(int)],
+            self._ticks_of(actions),
+            agents["number"][numbers] + has,
+            np.bincount(k, minlength=len(numbers)),
+            self._actions(*later),
+            graph.tiles[later],
+            graph.headings[later],
+            agents["goal"][numbers],
+            took,
+        )
+
+    def _states(self, numbers):
         """(K,) states of AgentActions; of several that hold, the one that is assigned last counts."""
         agents, ids = self._agents[numbers], [self._ids[number] for number in numbers]
         states = np.full(len(numbers), AgentActions.MOVING, np.uint8)
         states[np.isin(numbers, self.planner.stuck)] = AgentActions.STUCK
-        states[(tiles == agents["goal"]).all(axis=1)] = AgentActions.AT_GOAL
+        states[(self._graph.tiles[numbers, 0] == agents["goal"]).all(axis=1)] = AgentActions.AT_GOAL
         states[agents["goal"][:, 0] < 0] = AgentActions.NO_GOAL
         states[[id in self.goal_faults for id in ids]] = AgentActions.BAD_GOAL
+        states[agents["late"]] = AgentActions.LATE
         states[self._faulty()[numbers]] = AgentActions.BAD_STATE
         states[[id in self.clashes for id in ids]] = AgentActions.BAD_STATE
         states[agents["silent"]] = AgentActions.SILENT
@@ -406,6 +557,10 @@ class RunningFleet:
     def silent_ids(self) -> list[str]:
         """Agents that were silent when the last step began."""
         return [self._ids[number] for number in np.flatnonzero(self._agents["silent"] & self._agents["there"])]
+
+    def late_ids(self) -> list[str]:
+        """Agents that had not done what they were told when the last step began."""
+        return [self._ids[number] for number in np.flatnonzero(self._agents["late"] & self._agents["there"])]
 
     def stuck_ids(self) -> list[str]:
         """Agents that are on the way for too long."""

@@ -38,8 +38,8 @@ class FleetPublishers:
         topics = {"markers": MarkerArray, "map": OccupancyGrid}
         self.pictures = Pictures(node, topics, node.worker.do_aside, 1.0 / node.values.marker_rate)
 
-    def show(self, step: FleetStep, places: Places, header: Header) -> None:
-        """Publish a step now, and a picture of it a little later."""
+    def show(self, step: FleetStep, places: Places, header: Header, all: bool) -> None:
+        """Publish what agents do now, and a picture a little later where the step tells of `all` of them."""
         values = self._node.values
         self._actions.publish(actions_message(step, values.motion, header, values.step_s))
         wanted = self._paths.get_subscription_count()
@@ -48,15 +48,17 @@ class FleetPublishers:
             if wanted:
                 self._paths.publish(AgentPaths(header=header, step=step.number, ids=step.ids, paths=paths))
             if values.agent_topics:
-                self._show_agents(step, paths)
+                self._show_agents(step, paths, all)
+        if not all:
+            return
         size, most = values.fleet.size, values.marker_agents
         self.pictures.show("markers", lambda: fleet_markers(step, places, header, size, most))
 
     def show_map(self, grid: GridMap, header: Header) -> None:
         self.pictures.show("map", lambda: map_message(grid, header))
 
-    def _show_agents(self, step, paths):
-        for id in self._agents.keys() - set(step.ids):
+    def _show_agents(self, step, paths, all):
+        for id in self._agents.keys() - set(step.ids) if all else ():
             publisher = self._agents.pop(id)
             if publisher is not None:
                 self._node.destroy_publisher(publisher)
@@ -85,6 +87,7 @@ COLOURS = {  # of agents, by state of AgentActions: red, green, blue
     "SILENT": (0.20, 0.20, 0.22),
     "BAD_STATE": (0.85, 0.15, 0.20),
     "BAD_GOAL": (0.60, 0.25, 0.70),
+    "LATE": (0.45, 0.40, 0.35),
 }
 SIDE, HEIGHT, NOSE = 0.7, 0.4, 0.45  # of a cube, and of the line that shows where it looks, in an agent's size
 

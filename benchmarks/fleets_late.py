@@ -1,0 +1,199 @@
+"""Fleets of robots that are late: a node's fleet and simulated robots that delay, break down and do not hear all."""
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from gpu_planners.fleet import FleetPlanner, Settings
+from gpu_planners.grid.maps.generated import warehouse_map
+
+from .harness import Benchmark, Row, progress, told
+
+TICK_S, REPORTS = 0.1, 2  # of the simulation; a robot reports every so many ticks
+OUT_OF_ORDER_S = 30.0  # how long a robot stands that has broken down
+LATE_STEPS = 2  # by how many steps a late move is late
+DIAMETER = 0.74  # tiles, of a robot; within the tolerance of 0.25 of its tile it counts as having left the one before
+DOWN_S = 3.0  # how long a node takes to start again
+UNDERWAY_S = 60.0  # before errands count
+
+
+class Robots:
+    """Robots that do what they are told, but not always at once.
+
+    late: share of moves that take two steps more; lost: share of what is told and reported that gets lost
+    broken: breakdowns in an hour of each robot; half of these robots are silent meanwhile
+    """
+
+    def __init__(self, grid, count, step_s, late, lost, broken, seed=0):
+        self.rng, self.step_s, self.late, self.lost, self.broken = (
+            np.random.default_rng(seed),
+            step_s,
+            late,
+            lost,
+            broken,
+        )
+        self.tiles = np.argwhere(~grid.blocked)
+        self.at = self.rng.permutation(self.tiles)[:count]
+        self.to, self.heading, self.turned = self.at.copy(), np.zeros(count, int), np.zeros(count, int)
+        self.began, self.ends = np.full(count, np.inf), np.full(count, np.inf)
+        self.number = np.zeros(count, int)  # of the action that is done now, or was last
+        self.queue = [[] for _ in range(count)]
+        self.silent_until, self.still_until = np.zeros(count), np.zeros(count)
+        self.goals = self.tiles[self.rng.integers(len(self.tiles), size=count)]
+        self.new_goals, self.errands, self.overlaps = np.ones(count, bool), 0, 0
+        self.moved = np.zeros(count)  # when each did something last
+
+    def hear(self, step, now):
+        """Take a FleetStep."""
+        heard = self.rng.random(len(step.ids)) >= self.lost
+        first = np.r_[0, np.cumsum(step.ahead)]
+        for k in np.flatnonzero(heard):
+            a = int(step.ids[k])
+            if now < self.silent_until[a]:
+                continue
+            more = slice(first[k], first[k + 1])
+            told = [(step.tiles[k], step.headings[k]), *zip(step.tiles_ahead[more], step.headings_ahead[more])]
+            numbers = range(step.numbers[k], step.numbers[k] + len(told))
+            self.queue[a] = [(n, *end) for n, end in zip(numbers, told) if n > self.number[a]]
+
+    def restart(self):
+        """The node is a new one: forget what the old one told."""
+        self.queue = [[] for _ in self.queue]
+        self.number[:] = 0
+        self.new_goals[:] = True
+
+    def move(self, now):
+        """Go on for a tick."""
+        if self.broken:
+            fails = np.flatnonzero(self.rng.random(len(self.at)) < self.broken * TICK_S / 3600)
+            self.still_until[fails] = now + OUT_OF_ORDER_S
+            self.silent_until[fails[::2]] = now + OUT_OF_ORDER_S
+        stands = now < self.still_until
+        self.ends[stands] += TICK_S
+        done = np.flatnonzero(self.ends <= now + 1e-9)
+        self.at[done], self.heading[done], self.ends[done] = self.to[done], self.turned[done], np.inf
+        self.moved[done] = now
+        for a in np.flatnonzero(np.isinf(self.ends) & ~stands):
+            if self.queue[a]:
+                self.number[a], self.to[a], self.turned[a] = self.queue[a].pop(0)
+                if (self.to[a] == self.at[a]).all() and self.turned[a] == self.heading[a]:
+                    continue
+                lasts = 1 + LATE_STEPS * (self.rng.random() < self.late)
+                self.began[a], self.ends[a] = now, now + lasts * self.step_s
+        there = np.isinf(self.ends) & (self.at == self.goals).all(axis=1)
+        self.errands += int(there.sum())
+        self.new_goals |= there
+        self.goals[there] = self.tiles[self.rng.integers(len(self.tiles), size=there.sum())]
+        self.overlaps += len(cKDTree(self.places(now)).query_pairs(DIAMETER))
+
+    def places(self, now):
+        """(N, 2) rows and columns; a late move is done in the end of its time"""
+        share = np.where(np.isinf(self.ends), 0.0, np.clip(1 - (self.ends - now) / self.step_s, 0, 1))[:, None]
+        return self.at + share * (self.to - self.at)
+
+    def report(self, fleet, now):
+        """Tell a RunningFleet where they are, and new goals, of which nothing gets lost."""
+        some = np.flatnonzero((now >= self.silent_until) & (self.rng.random(len(self.at)) >= self.lost))
+        points = self.places(now)[some, ::-1] + 0.5
+        turns = np.where(self.ends - now > self.step_s / 2, self.heading, self.turned)[some]
+        fleet.take_states([str(a) for a in some], points, turns * np.pi / 2, np.full(len(some), now), {})
+        new = np.flatnonzero(self.new_goals)
+        if len(new):
+            fleet.take_goals([str(a) for a in new], self.goals[new, ::-1] + 0.5, {})
+            self.new_goals[:] = False
+
+
+def run(grid, count, seconds, step_s=0.5, late=0.0, lost=0.0, broken=0.0, restarts=(), bar=None, seed=0, **parameters):
+    """Let robots work -> (Robots, RunningFleet, errands of a minute once they are under way)
+
+    restarts: seconds at which the node ends, to be there again DOWN_S later; bar: iterator, each step takes one of it
+    """
+    from gpu_planners.nodes.fleet.parameters import FleetParameters
+    from gpu_planners.nodes.fleet.running import RunningFleet
+
+    values = FleetParameters(device="cpu", step_s=step_s, **parameters)
+    robots, fleet, before = Robots(grid, count, step_s, late, lost, broken, seed), None, 0
+    for tick in range(round(seconds / TICK_S)):
+        now = tick * TICK_S
+        robots.move(now)
+        if now < UNDERWAY_S:
+            before = robots.errands
+        if any(restart <= now < restart + DOWN_S for restart in restarts):
+            fleet = None
+            continue
+        if fleet is None:
+            fleet = RunningFleet(values)
+            fleet.take_map(grid)
+            robots.restart()
+        if tick % REPORTS == 0:
+            robots.report(fleet, now)
+        due = fleet.due(now)
+        step = fleet.step(now) if due else fleet.news(now)
+        if step is not None:
+            robots.hear(step, now)
+        if due and bar is not None:
+            next(bar, None)
+    return robots, fleet, (robots.errands - before) * 60 / (seconds - UNDERWAY_S)
+
+
+def ideal(grid, count, seconds, step_s=0.5, seed=0):
+    """Errands of a minute of agents that are always in time, and known at once to be there."""
+    rng = np.random.default_rng(seed)
+    tiles = np.argwhere(~grid.blocked)
+    fleet, goals, done = FleetPlanner(grid, "turning", "cpu", Settings(following=False)), None, 0
+    fleet.start(rng.permutation(tiles)[:count])
+    goals = tiles[rng.integers(len(tiles), size=count)]
+    for step in range(round(seconds / step_s)):
+        fleet.step(goals)
+        there = (fleet.positions == goals).all(axis=1)
+        goals[there] = tiles[rng.integers(len(tiles), size=there.sum())]
+        done += int(there.sum()) * (step >= UNDERWAY_S / step_s)
+    return done * 60 / (seconds - UNDERWAY_S)
+
+
+KINDS = (
+    ("in time", {}),
+    ("5 % late", {"late": 0.05}),
+    ("5 % lost", {"lost": 0.05}),
+    ("5 % late, 5 % lost", {"late": 0.05, "lost": 0.05}),
+    ("the same, each breaks down twice an hour", {"late": 0.05, "lost": 0.05, "broken": 2.0}),
+    (
+        "the same, and the node ends and begins anew",
+        {"late": 0.05, "lost": 0.05, "broken": 2.0, "restarts": (600, 1200)},
+    ),
+)
+
+
+def late_robots(context):
+    """Errands of robots that are late, and who met whom."""
+    found = []
+    for rows, cols, count in ((38, 70, 200), (80, 140, 1000)):
+        grid = warehouse_map(rows, cols, apron=6)
+        for kind, faults in KINDS:
+            seconds = 240 if context.quick else 3600 if context.full else 1800
+            bar = iter(progress(range(round(seconds / 0.5)), f"{count} robots, {kind}"))
+            robots, fleet, errands = run(grid, count, seconds, bar=bar, **faults)
+            best = ideal(grid, count, seconds)
+            figures = {
+                "errands": errands,
+                "of_ideal": errands / best,
+                "overlaps": robots.overlaps,
+                "longest_s": float(seconds - robots.moved.min()),
+                "step_ms": 1e3 * float(np.median(fleet.step_times)),
+            }
+            found.append(told(Row(f"{count} robots, {rows}x{cols}", kind, figures)))
+    return found
+
+
+BENCHMARKS = (
+    Benchmark(
+        "fleets_late",
+        "Fleets of robots that are late",
+        "A warehouse, steps of 0.5 s, the node's fleet with its defaults and simulated robots, which report five times "
+        "a second. A late move takes three steps; of what is told and reported a share is lost; a robot that breaks "
+        "down stands for 30 s, every other one silently; the node is away for 3 s. Ideal: agents that are always in "
+        "time and known at once to be. Overlaps: pairs of robots of 0.74 tiles that meet, counted ten times a second. "
+        "Longest: since the robot that has stood longest at the end did something.",
+        {"errands": "ratio", "of_ideal": "share", "overlaps": "count", "longest_s": "ratio", "step_ms": "ms"},
+        late_robots,
+    ),
+)

@@ -1,0 +1,179 @@
+"""What agents may do without waiting for others: action dependency graphs (Hönig et al., RA-L 2019).
+
+A plan says in which order agents are on each tile, and nothing else of it has to be kept: an agent may enter a tile as
+soon as all that come before it there have left. So whoever is late stops only those that come after it on its tiles.
+
+Each visit of a tile has a number, counted tile by tile as visits are planned. A visit may begin when as many visits of
+that tile are over as its number says.
+"""
+
+import numpy as np
+
+
+class ActionGraph:
+    """The actions of agents on a map that are planned and not done. An agent's state is a tile and a heading.
+
+    shape: (rows, cols) of the map; near: agents conflict where both their rows and their columns differ by so much or
+        less; following: may an agent enter a tile while the one before it leaves?
+    most: actions of an agent that are planned and not done
+
+    planned, allowed: (N,) int64 how many actions of each agent are planned, and how many of these it may do now
+    tiles: (N, most + 1, 2) int64, headings: (N, most + 1) int64: the state of each agent, then those after each planned
+        action
+    """
+
+    def __init__(self, shape: tuple[int, int], near: int, following: bool, most: int):
+        self._width, self._following = shape[1] + near, following
+        self._cover = (np.arange(near + 1)[:, None] * self._width + np.arange(near + 1)).ravel()
+        count = (shape[0] + near) * self._width
+        self._visits, self._over = np.zeros(count, np.int64), np.zeros(count, np.int64)  # by tile: planned, over
+        self._holder = np.full(count, -1)  # who is on a tile, or is going there
+        self.most = most
+        self.planned = self.allowed = np.zeros(0, np.int64)
+        self.tiles, self.headings = np.zeros((0, most + 1, 2), np.int64), np.zeros((0, most + 1), np.int64)
+        self._turn = np.zeros((0, most + 1, len(self._cover)), np.int64)  # numbers of the visits of a state
+
+    def _covered(self, tiles):
+        """(K, 2) -> (K, C) numbers of the tiles that an agent there keeps others from"""
+        return (tiles[:, 0] * self._width + tiles[:, 1])[:, None] + self._cover
+
+    def is_free(self, tiles: np.ndarray) -> np.ndarray:
+        """(K, 2) tiles -> (K,) bool, is nobody there, nor going to be?"""
+        covered = self._covered(tiles)
+        return (self._visits[covered] == self._over[covered]).all(axis=1) & (self._holder[covered] < 0).all(axis=1)
+
+    def add(self, tiles: np.ndarray, headings: np.ndarray) -> None:
+        """More agents, on tiles (K, 2) that are free."""
+        n, k = len(self.planned), len(tiles)
+        self.planned, self.allowed = (np.append(old, np.zeros(k, np.int64)) for old in (self.planned, self.allowed))
+        for name in ("tiles", "headings", "_turn"):
+            old = getattr(self, name)
+            setattr(self, name, np.concatenate([old, np.zeros((k, *old.shape[1:]), np.int64)]))
+        self.place(np.arange(n, n + k), tiles, headings)
+
+    def place(self, agents: np.ndarray, tiles: np.ndarray, headings: np.ndarray) -> None:
+        """Agents (K,), which hold no tiles, are on free tiles (K, 2)."""
+        covered = self._covered(tiles)
+        self.tiles[agents, 0], self.headings[agents, 0] = tiles, headings
+        self._turn[agents, 0] = self._visits[covered]
+        self._visits[covered] += 1
+        self._holder[covered] = agents[:, None]
+
+    def plan(self, agents: np.ndarray, tiles: np.ndarray, headings: np.ndarray) -> None:
+        """One more action for each of some agents (K,): where and with which heading it ends."""
+        k = self.planned[agents]
+        new, before = self._covered(tiles), self._covered(self.tiles[agents, k])
+        entered = (new[:, :, None] != before[:, None]).all(axis=2)
+        stays = (new[:, :, None] == before[:, None]).argmax(axis=2)
+        turn = np.take_along_axis(self._turn[agents, k], stays, axis=1)
+        turn[entered] = self._visits[new[entered]]
+        self._visits[new[entered]] += 1
+        self.tiles[agents, k + 1], self.headings[agents, k + 1], self._turn[agents, k + 1] = tiles, headings, turn
+        self.planned[agents] += 1
+
+    def allow(self) -> np.ndarray:
+        """Allow all that nobody has to be waited for. -> (K,) agents that may do more than before"""
+        before, agents = self.allowed.copy(), np.flatnonzero(self.planned > self.allowed)
+        while len(agents := self._next(agents)):
+            k = self.allowed[agents]
+            now, then = self._covered(self.tiles[agents, k]), self._covered(self.tiles[agents, k + 1])
+            self._holder[then] = agents[:, None]
+            self.allowed[agents] += 1
+            if self._following:
+                self._leave(now, then)
+                agents = np.arange(len(before))  # others may follow
+            agents = agents[self.planned[agents] > self.allowed[agents]]
+        return np.flatnonzero(self.allowed > before)
+
+    def _next(self, agents):
+        """Those of some agents (K,), which have more to do, that may do one action more."""
+        k = self.allowed[agents]
+        again = (self.tiles[agents] == self.tiles[agents, k + 1][:, None]).all(axis=2)
+        again &= self.headings[agents] == self.headings[agents, k + 1][:, None]
+        again &= np.arange(self.most + 1) <= k[:, None]  # else a report would not tell which of two equal states it is
+        agents = agents[~again.any(axis=1)]
+        k = self.allowed[agents]
+        covered, turn = self._covered(self.tiles[agents, k + 1]), self._turn[agents, k + 1]
+        free = self._over[covered] == turn
+        if not self._following:
+            return agents[free.all(axis=1)]
+        holder, leaves = self._holder[covered], np.zeros(len(self.planned), bool)
+        last = (self._over[covered] == turn - 1) & (holder >= 0) & self._left_next(holder, covered)
+        leaves[agents] = True
+        while True:  # the most agents that can all go at once, each to tiles that are free or that another one leaves
+            stays = leaves[agents] & ~(free | (last & leaves[holder])).all(axis=1)
+            if not stays.any():
+                return agents[leaves[agents]]
+            leaves[agents[stays]] = False
+
+    def _left_next(self, holder, covered):
+        """(K, C) bool, does the next action of the agents (K, C) that hold tiles (K, C) leave these?"""
+        end = self.tiles[holder, np.minimum(self.allowed[holder] + 1, self.most)]
+        down, right = covered // self._width - end[..., 0], covered % self._width - end[..., 1]
+        near = self._cover[-1] // self._width
+        return ~((down >= 0) & (down <= near) & (right >= 0) & (right <= near))
+
+    def _leave(self, covered, still):
+        """Visits of tiles (K, C) are over, but for those of (K, C) `still`."""
+        np.add.at(self._over, covered[(covered[:, :, None] != still[:, None]).all(axis=2)], 1)
+
+    def arrive(self, agents: np.ndarray, actions: np.ndarray) -> None:
+        """Agents (K,) have done so many of the actions (K,) that they were allowed."""
+        for _ in range(int(actions.max(initial=0))):
+            agents, actions = agents[actions > 0], actions[actions > 0] - 1
+            before, now = self._covered(self.tiles[agents, 0]), self._covered(self.tiles[agents, 1])
+            gone = (before[:, :, None] != now[:, None]).all(axis=2) & (self._holder[before] == agents[:, None])
+            self._holder[before[gone]] = -1
+            if not self._following:
+                self._leave(before, now)
+            for states in (self.tiles, self.headings, self._turn):
+                states[agents, :-1] = states[agents, 1:]
+            self.planned[agents] -= 1
+            self.allowed[agents] -= 1
+
+    def forget(self) -> tuple[np.ndarray, np.ndarray]:
+        """Forget what is not allowed yet. -> (N, 2) tiles and (N,) headings at the end of what is"""
+        for k in range(1, self.most + 1):
+            agents = np.flatnonzero((self.planned >= k) & (self.allowed < k))
+            new, before = self._covered(self.tiles[agents, k]), self._covered(self.tiles[agents, k - 1])
+            np.add.at(self._visits, new[(new[:, :, None] != before[:, None]).all(axis=2)], -1)
+        self.planned[:] = self.allowed
+        return self.ends()
+
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """(N, 2) tiles and (N,) headings after all that is planned."""
+        every = np.arange(len(self.planned))
+        return self.tiles[every, self.planned], self.headings[every, self.planned]
+
+    def holder(self, tile: np.ndarray, but: int = -1) -> int:
+        """Who, but for one, is so near to a tile (2,), or going there, that nobody else can be on it? -1: nobody"""
+        holders = self._holder[self._covered(tile[None])]
+        return max(-1, int(np.where(holders == but, -1, holders).max()))
+
+    def movable(self, agents: np.ndarray, tiles: np.ndarray) -> np.ndarray:
+        """(K,) bool, which of some agents can be put on tiles (K, 2) at once, without meeting another one?"""
+        covered, moves = self._covered(tiles), np.zeros(len(self.planned) + 1, bool)  # the last one: nobody
+        moves[agents] = moves[-1] = True
+        while True:
+            clash = ~moves[self._holder[covered]].all(axis=1)
+            mine = np.repeat(agents, covered.shape[1])[np.argsort(covered.ravel(), kind="stable")]
+            order = np.sort(covered.ravel())
+            same = (order[1:] == order[:-1]) & moves[mine[1:]] & moves[mine[:-1]]
+            clash |= np.isin(agents, mine[1:][same])
+            if not (clash & moves[agents]).any():
+                return moves[agents]
+            moves[agents[clash]] = False
+
+    def remove(self, agents: np.ndarray) -> None:
+        """Take agents (K,) from their tiles, after `forget`."""
+        for a in agents.tolist():
+            states = self.tiles[a, (self.allowed[a] if self._following else 0) : self.allowed[a] + 1]
+            held = np.unique(self._covered(states))
+            self._over[held] += 1
+            self._holder[self._holder == a] = -1
+            self.planned[a] = self.allowed[a] = 0
+
+    def held(self, agents: np.ndarray) -> np.ndarray:
+        """(T, 2) tiles that agents (K,) are on, or may enter."""
+        some = np.arange(self.most + 1) <= self.allowed[agents][:, None]
+        return self.tiles[agents][some]
