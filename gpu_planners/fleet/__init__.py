@@ -1,7 +1,6 @@
 """Fleets: agents on one map that never collide."""
 
 from ..verify.fleets import Conflict, conflicts
-from .action_graph import ActionGraph
 from .batch import solve_batch
 from .guidance import Guidance
 from .learning import learn_guidance
@@ -10,7 +9,6 @@ from .planner import FleetPlanner
 from .settings import Settings
 
 __all__ = [
-    "ActionGraph",
     "Conflict",
     "FleetPlan",
     "FleetPlanner",

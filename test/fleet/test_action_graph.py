@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from gpu_planners.fleet import ActionGraph, FleetPlanner, Settings
+from gpu_planners.fleet import FleetPlanner, Settings
+from gpu_planners.fleet.action_graph import ActionGraph
 from gpu_planners.grid import GridMap
 
 SHAPE = 14, 14

@@ -54,8 +54,7 @@ class FleetParameters(MapParameters):
     )
     silent_after_s: float = setting(
         5.0,
-        "Agents that are not heard of, or do not do what they are told, for so long are taken to stand: others go around "
-        "them",
+        "An agent that is not heard of, or does not do its action, for so long is taken to stand: others go around it",
         0.01,
         1e6,
         unit="seconds",

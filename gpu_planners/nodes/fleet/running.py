@@ -80,9 +80,7 @@ class RunningFleet:
 
     def configure(self, values: FleetParameters) -> None:
         before = self._values
-        was, now = (
-            (each.fleet, each.devices[0], each.guidance_file, each.steps_ahead) for each in (before, values)
-        )
+        was, now = ((each.fleet, each.devices[0], each.guidance_file, each.steps_ahead) for each in (before, values))
         if self._grid is not None and was != now:
             self._open(values)
         self._values = values
