@@ -8,7 +8,7 @@ import numpy as np
 from ..device import njit
 from ..parallel.team import NEVER
 from .plan import PARTLY, FleetPlan, FleetStatus
-from .ways import NO_PATH, plan_ways
+from .ways import NO_PATH, plan_ways, prefer
 
 TIME_NS, TELL_NS = 100, 25  # to time a plan (retime.py) and to tell of it, for each agent and step; guesses
 STEPS_TOGETHER = 16  # that are told at once: a line of the cache
@@ -93,6 +93,12 @@ class Instance:
         if not done:
             alone = np.abs(self.place[self.goal[some]] - self.place[self.start[some]]).sum(axis=1)
         self.alone[some] = np.where(alone == NO_PATH, 0, alone)
+
+    def prefer(self, moves, deadline):
+        """Let agents prefer ways of low costs: moves (rows, cols, 4) uint8, as of Guidance."""
+        costs = np.ones_like(self.ground.near, np.uint8)
+        costs[:-1] = moves[tuple(self.place.T)]
+        prefer(self.goal[self.goal >= 0], costs, self.ground, self.nearer, deadline)
 
     def plan_of(self, positions, headings, cost, least, message, began, first_s=None) -> FleetPlan:
         """-> FleetPlan of moves and lower bounds `least` (N,)

@@ -71,10 +71,11 @@ class TreeSearch:
     def __init__(self, instance, agents, model, seed):
         first = np.argsort(-instance.alone[agents], kind="stable").astype(np.int32)
         goal, field = instance.goal[agents], instance.field[agents]
-        task = Task(goal, field, instance.nearer, model.following, True, model.turning)
+        task = Task(goal, field, instance.nearer, model.following, True, model.turning, True)
         self._mover = new_mover(task, instance.ground, np.random.default_rng(seed).integers(1, 2**62))
         self._count, self._tree = np.zeros(5, np.int64), new_tree(first)
         self._tree.place[0] = instance.start[agents]
+        self._lanes_end = int(instance.alone[agents].max(initial=0))  # who is left then may have to go against lanes
         begin(self._tree, task.goal, self._count)
 
     @property
@@ -83,6 +84,8 @@ class TreeSearch:
 
     def go_on(self, loops, memory_limit_bytes, deadline=NEVER):
         """-> SOLVED, EXHAUSTED, MORE after so many loops or without time for a larger tree, or FULL"""
+        if self.nodes > self._lanes_end:
+            self._mover = self._mover._replace(task=self._mover.task._replace(lanes=False))
         ended = search(loops, self._tree, self._mover, self._count)
         while ended == FULL and 2 * (size := sum(array.nbytes for array in self._tree)) <= memory_limit_bytes:
             if not fits(deadline, size):  # a nanosecond a byte

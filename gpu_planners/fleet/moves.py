@@ -3,7 +3,8 @@
 Agents that stand in each other's way in a corridor change places where it widens (LaCAM's "swap"; Okumura, IJCAI 2023).
 Departures: four bits for a tile and a goal say which neighbours are nearer, in place of distances; with `rings` False
 agents never move around in a ring, so the plan also serves where nobody may enter a tile in the step that empties it
-(retime.py).
+(retime.py). Of equally good tiles an agent often takes one that is empty and not in its pusher's way, in the spirit of
+"hindrance" (arXiv 2505.12623).
 """
 
 from typing import NamedTuple
@@ -12,8 +13,7 @@ import numpy as np
 
 from ..device import lean_njit
 from .pibt import DONE, FAILED, make_pibt
-from .spread import GUIDE_SHIFT
-from .ways import NOBODY, Ground
+from .ways import LANE_SHIFT, NOBODY, Ground
 
 UNDECIDED = -1
 
@@ -27,6 +27,7 @@ class Task(NamedTuple):
     rings: bool  # may agents move around in a ring?
     swaps: bool  # do agents change places where a corridor widens?
     straight: bool  # do agents prefer to go straight on?
+    lanes: bool  # do agents prefer the directions in bits 4 to 7 of nearer?
 
 
 class Mover(NamedTuple):
@@ -150,13 +151,22 @@ def _partner(agent, at, best, mover, step):
 
 
 @lean_njit
+def _wanted_by_pusher(level, at, mover):
+    """-> bits of the directions in which the one that pushes an agent from a tile will go on"""
+    if level == 0:
+        return np.int64(0)
+    field = mover.task.field[mover.chain[level - 1]]
+    return np.int64(mover.task.nearer[field, at]) & 15 if field >= 0 else np.int64(0)
+
+
+@lean_njit
 def _enter(level, agent, mover, step):
     """Put an agent on the chain, with its options, the best one first."""
     task, near, at, before = mover.task, mover.ground.near, step.now[agent], step.before[agent]
     mover.chain[level], mover.place[level] = agent, 0
     field = task.field[agent]
     byte = np.int64(task.nearer[field, at]) if field >= 0 else 0
-    nearer, best = byte & 15, (byte >> GUIDE_SHIFT) - 1
+    nearer, liked, best = byte & 15, byte >> LANE_SHIFT if task.lanes else 0, -1
     lot = chance(mover.random)
     turn = lot & 3
     if task.straight and before != at and lot & 28:
@@ -164,7 +174,7 @@ def _enter(level, agent, mover, step):
             if near[before, direction] == at:
                 turn = direction
     for k in range(4):
-        if best < 0 and (nearer >> ((turn + k) & 3)) & 1:
+        if best < 0 and ((liked or nearer) >> ((turn + k) & 3)) & 1:
             best = (turn + k) & 3
     partner = _partner(agent, at, best, mover, step) if task.swaps else NOBODY
     mover.partner[level] = partner
@@ -175,12 +185,17 @@ def _enter(level, agent, mover, step):
             mover.many[level] = 1
             return
         nearer &= ~(1 << best)
+    wanted = (
+        _wanted_by_pusher(level, at, mover) if lot & 32 else np.int64(-1)
+    )  # else agents may push each other for ever
     for better in (True, False):
         bits = nearer if better else np.int64(mover.ground.ways[at]) & ~byte
-        for k in range(4):
+        for k in range(16):
             direction = (k + turn) & 3
-            if (bits >> direction) & 1 and (better or direction != best):
-                option[many] = near[at, direction]
+            there = near[at, direction]
+            rank = 2 * (mover.now[there] != NOBODY) + ((wanted >> direction) & 1) if wanted >= 0 else 0
+            if (bits >> direction) & 1 and (better or direction != best) and rank == k >> 2:
+                option[many] = there
                 many += 1
         if better:
             option[many] = at

@@ -28,6 +28,7 @@ from .refine import Moving
 from .spread import spread_out
 
 STEPS_SHARE, SPREAD_SHARE, AGAIN_SHARE = 0.5, 0.3, 0.5  # of the time that is left when another search begins
+LANES_SHARE = 0.3  # of the time that is left when lanes are planned
 WALKED_NS = 100  # to tell of a walk, for each agent and step; a guess
 CROWDED = 1.0  # steps lost for each step that all would take alone, from which on the fleet's own steps are tried too
 WALK_PATIENCE = 300  # a walk ends after so many steps, and the longest way, without another agent at its goal
@@ -80,6 +81,8 @@ def _solve_plain(fleet, instance, faces, model, began, deadline, seed, assign):
     if assign:
         tiles, message = exchanged(instance, model, memory, deadline)
     else:
+        if fleet.settings.guidance != "plain":
+            instance.prefer(Guidance.lanes(fleet.grid).moves, part_of(deadline, LANES_SHARE))
         tiles, message = first_plan(instance, model, deadline, seed, memory)
     moving = Moving(instance, tiles, message, faces, model, deadline=deadline)
     first_s = time.perf_counter() - began

@@ -12,13 +12,12 @@ import numpy as np
 from ..device import lean_njit, njit
 from ..parallel.team import clock_ns
 from .clock import late
-from .ways import direction_to
+from .ways import LANE_SHIFT, direction_to
 
 MARGIN = 10  # steps beyond the shortest way
 MOST_MEETINGS = 255  # that are told apart
 SPREADS = 64  # ways spread out between two looks at the clock
 MOST_SPREADS = 4  # rounds
-GUIDE_SHIFT = 4  # bits 4 to 6 of `nearer`: 1 + direction of the agent's way, 0 off the way
 
 
 class Crowd(NamedTuple):
@@ -153,4 +152,4 @@ def _mark_ways(crowd, near):
         for step in range(crowd.length[a]):
             tile = crowd.way[a, step]
             direction = direction_to(tile, crowd.way[a, step + 1], near)
-            nearer[field[a], tile] = (nearer[field[a], tile] & 15) | ((1 + direction) << GUIDE_SHIFT)
+            nearer[field[a], tile] = (nearer[field[a], tile] & 15) | (1 << (direction + LANE_SHIFT))

@@ -20,6 +20,7 @@ from .motion import COLS_AHEAD, ROWS_AHEAD
 TOGETHER = 32  # goals of one sweep: vector registers of 16-bit numbers
 FAR = np.uint16(60000)  # steps, or no path
 MOST_SWEEPS = 32
+LANE_SHIFT = 4  # bits 4 to 7 of `nearer`: the directions that agents prefer
 LOOK, LOOK_TILES = 16, 1 << 15  # rows of a sweep, and tiles of a search, between two looks at the clock
 NO_PATH = np.int32(2**31 - 1)
 DONE, TOO_LONG, LATE = range(3)  # how a sweep ended
@@ -72,14 +73,28 @@ def plan_ways(
     """
     nearer = np.zeros((len(goals), len(ground.ways)), np.uint8)
     steps = np.full(len(goals), NO_PATH, np.int32)
+    ones = np.ones(ground.near.shape, np.uint8)
+    return nearer, steps, _plan(goals, starts, ground, ones, 0, nearer, steps, deadline)
+
+
+def prefer(goals: np.ndarray, costs: np.ndarray, ground: Ground, nearer: np.ndarray, deadline: int):
+    """Enter the directions of the ways of least cost into bits 4 to 7 of `nearer`, for as many goals as time allows.
+
+    costs: (T + 1, 4) uint8, 1 .. 127, of moves out of tiles; other arguments: of plan_ways
+    """
+    _plan(goals, goals, ground, costs, LANE_SHIFT, nearer, np.empty(len(goals), np.int32), deadline)
+
+
+def _plan(goals, starts, ground, costs, shift, nearer, steps, deadline):
     done = np.ones(-(-len(goals) // TOGETHER), bool)
     if len(goals):
-        _plan_ways(goals, starts, ground, nearer, steps, done, deadline, min(numba.get_num_threads(), len(done)))
-    return nearer, steps, bool(done.all())
+        members = min(numba.get_num_threads(), len(done))
+        _plan_ways(goals, starts, ground, costs, shift, nearer, steps, done, deadline, members)
+    return bool(done.all())
 
 
 @njit(parallel=True)
-def _plan_ways(goals, starts, ground, nearer, steps, done, deadline, members):
+def _plan_ways(goals, starts, ground, costs, shift, nearer, steps, done, deadline, members):
     count = len(ground.ways) - 1
     for member in prange(members):
         far = np.empty((count + 1, TOGETHER), np.uint16)
@@ -91,7 +106,7 @@ def _plan_ways(goals, starts, ground, nearer, steps, done, deadline, members):
                 continue
             first = block * TOGETHER
             lanes = min(TOGETHER, len(goals) - first)
-            ended = _sweep(goals, first, lanes, far, changed, ground, deadline)
+            ended = _sweep(goals, first, lanes, far, changed, ground, costs, deadline)
             done[block] = ended != LATE
             if ended == DONE:
                 for lane in range(lanes):
@@ -100,11 +115,11 @@ def _plan_ways(goals, starts, ground, nearer, steps, done, deadline, members):
                 for begin in range(0, count, 64):
                     end = min(begin + 64, count)
                     for tile in range(begin, end):
-                        _bits(tile, far, ground.near, some[tile - begin])
+                        _bits(tile, far, ground.near, costs, some[tile - begin])
                     for lane in range(lanes):
                         for tile in range(begin, end):
-                            nearer[first + lane, tile] = some[tile - begin, lane]
-            elif ended == TOO_LONG:
+                            nearer[first + lane, tile] |= some[tile - begin, lane] << shift
+            elif ended == TOO_LONG and shift == 0:
                 for lane in range(lanes):
                     done[block] &= _search_back(
                         goals[first + lane], cost, queue, ground.near, nearer[first + lane], deadline
@@ -113,25 +128,27 @@ def _plan_ways(goals, starts, ground, nearer, steps, done, deadline, members):
 
 
 @lean_njit
-def _bits(tile, far, near, out):
+def _bits(tile, far, near, costs, out):
     """Write a tile's bits for every goal of a sweep."""
     here = far[tile]
     east, south, west, north = far[near[tile, 0]], far[near[tile, 1]], far[near[tile, 2]], far[near[tile, 3]]
+    e, s, w, n = costs[tile]
     for lane in range(TOGETHER):
         now = here[lane]
-        bits = np.uint8(np.uint8(east[lane] < now) | np.uint8(np.uint8(south[lane] < now) << np.uint8(1)))
-        more = np.uint8(np.uint8(west[lane] < now) | np.uint8(np.uint8(north[lane] < now) << np.uint8(1)))
+        bits = np.uint8(np.uint16(east[lane] + e) == now) | np.uint8(np.uint16(south[lane] + s) == now) << np.uint8(1)
+        more = np.uint8(np.uint16(west[lane] + w) == now) | np.uint8(np.uint16(north[lane] + n) == now) << np.uint8(1)
         out[lane] = np.uint8(bits | np.uint8(more << np.uint8(2)))
 
 
 @lean_njit
-def _relax(tile, along, across, far, near):
+def _relax(tile, along, across, far, near, costs):
     """Improve a tile by its neighbours in two directions. -> has it changed?"""
     here, one, other = far[tile], far[near[tile, along]], far[near[tile, across]]
+    more, most = np.uint16(costs[tile, along]), np.uint16(costs[tile, across])
     changed = np.uint16(0)
     for lane in range(TOGETHER):
-        a, b, old = one[lane], other[lane], here[lane]
-        new = np.uint16(np.uint16(a if a < b else b) + np.uint16(1))
+        a, b, old = np.uint16(one[lane] + more), np.uint16(other[lane] + most), here[lane]
+        new = np.uint16(a if a < b else b)
         new = np.uint16(new if new < old else old)
         changed = np.uint16(changed | np.uint16(new ^ old))
         here[lane] = new
@@ -139,7 +156,7 @@ def _relax(tile, along, across, far, near):
 
 
 @lean_njit
-def _sweep(goals, first, lanes, far, changed, ground, deadline):
+def _sweep(goals, first, lanes, far, changed, ground, costs, deadline):
     """Write far[tile, lane]: steps to goals[first + lane]. changed: (rows + 2,) int64 scratch: a row's last changing
     sweep
 
@@ -166,12 +183,12 @@ def _sweep(goals, first, lanes, far, changed, ground, deadline):
                 continue  # unchanged since the last sweep from this corner
             begin, end = row[r], row[r + 1]
             for i in range(begin, end):
-                if _relax(i if right else begin + end - 1 - i, along, across, far, near):
+                if _relax(i if right else begin + end - 1 - i, along, across, far, near, costs):
                     changed[r + 1], quiet = sweep, 0
         if quiet == 4:
             for tile in range(len(near) - 1):
                 for lane in range(lanes):
-                    if far[tile, lane] > FAR - 100 and far[tile, lane] < FAR:
+                    if far[tile, lane] > FAR - 200 and far[tile, lane] < FAR:
                         return TOO_LONG
             return DONE
     return TOO_LONG
