@@ -4,7 +4,7 @@ Agents that stand in each other's way in a corridor change places where it widen
 Departures: four bits for a tile and a goal say which neighbours are nearer, in place of distances; with `rings` False
 agents never move around in a ring, so the plan also serves where nobody may enter a tile in the step that empties it
 (retime.py). Of equally good tiles an agent often takes one that is empty and not in its pusher's way, in the spirit of
-"hindrance" (arXiv 2505.12623).
+"hindrance" (Okumura and Nagai, arXiv 2505.12623).
 """
 
 from typing import NamedTuple

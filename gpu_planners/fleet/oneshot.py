@@ -1,9 +1,10 @@
 """One-shot multi-agent path finding: every agent goes from its start to its goal and stays there.
 
-LaCAM (lacam.py) finds a plan in which agents move one tile in a step or wait; later attempts first spread the ways over
-the map (spread.py). Then retime.py cuts loops in which an agent meets nobody, adds turns and, where following is not
-allowed, the step between two agents on a tile, and makes every agent as early as the order of agents on each tile
-allows. The rest of the time makes the plan better (refine.py). Unconnected parts of the map are solved by themselves.
+LaCAM (lacam.py) finds a plan in which agents move one tile in a step or wait, and prefer one-way lanes; later attempts
+first spread the ways over the map (spread.py). Then retime.py cuts loops in which an agent meets nobody, adds turns
+and, where following is not allowed, the step between two agents on a tile, and makes every agent as early as the order
+of agents on each tile allows. The rest of the time makes the plan better (refine.py). Unconnected parts of the map are
+solved by themselves.
 """
 
 import math

@@ -1,5 +1,6 @@
 """One-shot plans: never a conflict, solved where a search over joint states finds a solution, true statuses."""
 
+import heapq
 from collections import deque
 from pathlib import Path
 
@@ -11,7 +12,10 @@ from benchmarks import fleets_one_shot, report
 from benchmarks.harness import Context
 from gpu_planners.errors import GridMapError, SettingsError
 from gpu_planners.fleet import FleetStatus, Settings, conflicts
+from gpu_planners.fleet.instance import Instance
+from gpu_planners.fleet.ways import ground_of
 from gpu_planners.grid import FleetPlanner, GridMap
+from gpu_planners.parallel.team import NEVER
 
 
 def planner(free, motion="four", following=True, **settings):
@@ -259,6 +263,32 @@ def test_agents_park_in_a_corridor_that_they_could_not_pass_each_other_in():
 def test_tiles_for_any_agent_that_are_none_are_named(goals, text):
     with pytest.raises(GridMapError, match=text):
         planner(free_tiles(".#. ...")).solve([(0, 0), (0, 2)], goals, assign=True)
+
+
+def test_preferred_directions_lead_along_ways_of_least_cost():
+    free, _, goals = random_query(5, (9, 11), 0.25, 40)  # more goals than one sweep takes
+    tiles, goals = ground_of(free), np.array(goals)
+    moves = np.random.default_rng(0).integers(1, 20, (*free.shape, 4)).astype(np.uint8)
+    instance = Instance(tiles, goals, goals)
+    instance.plan_ways()
+    plain = instance.nearer.copy()
+    instance.prefer(moves, NEVER)
+    assert (instance.nearer & 15 == plain).all()
+    for agent in range(len(goals)):
+        cost, queue = {tuple(goals[agent]): 0}, [(0, *goals[agent])]
+        while queue:
+            so_far, row, col = heapq.heappop(queue)
+            for direction, (r, c) in enumerate(MOVES):
+                there = row - r, col - c
+                if 0 <= there[0] < free.shape[0] and 0 <= there[1] < free.shape[1] and free[there]:
+                    if so_far + moves[there][direction] < cost.get(there, np.inf):
+                        cost[there] = so_far + int(moves[there][direction])
+                        heapq.heappush(queue, (cost[there], *there))
+        for (row, col), best in cost.items():
+            ways = [(row + r, col + c) for r, c in MOVES]
+            wanted = [cost.get(to, np.inf) + int(moves[row, col][d]) == best for d, to in enumerate(ways)]
+            bits = int(instance.nearer[instance.field[agent], instance.number[row, col]]) >> 4
+            assert [bits >> d & 1 for d in range(4)] == wanted
 
 
 def test_a_sink_wants_small_agents():
