@@ -191,7 +191,8 @@ draw_map(grid, None, ways, evening.positions[-1], size=900).quantize(128).save(o
 # %%
 # What to try next
 # ----------------
-# * Robots that may fail, slower and larger ones, agents that come and go: :doc:`/fleets`.
+# * Robots that are late or fail: :ref:`sphx_glr_tutorials_10_late_robots.py`.
+# * Slower and larger robots, agents that come and go: :doc:`/fleets`.
 # * A budget: ``fleet.step(goals, budget_s=0.02)`` makes each step better for 20 ms.
 # * ``learn_guidance`` learns from your own errands where moves should cost more.
 # * ``gpu-planners view --map map.yaml --agents 300 --fleet``: a fleet in a browser, on your own map

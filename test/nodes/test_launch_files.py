@@ -3,6 +3,7 @@
 import importlib.util
 import runpy
 import time
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,17 @@ def test_config_and_docs_are_what_the_settings_say():
     written = runpy.run_path(str(ROOT / "tools/write_settings.py"))["texts"]()
     wrong = [path for path, text in written.items() if (ROOT / path).read_text(encoding="utf-8") != text]
     assert not wrong, "run tools/write_settings.py"
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_a_node_and_its_parameters_in_python_have_the_same_defaults(name):
+    pytest.importorskip("rclpy", reason="ROS 2 is not installed")
+    from gpu_planners.nodes.common.parameters import rules_of
+
+    _, parameters = node_and_parameters(name)
+    values = parameters()
+    wrong = [name for name, rule in rules_of(parameters).items() if attrgetter(name)(values) != rule.default]
+    assert not wrong
 
 
 @pytest.mark.parametrize("name", NODES)

@@ -13,6 +13,17 @@ from ..common.parameters import MapParameters
 
 
 @dataclass(frozen=True)
+class NodeFleet(FleetSettings):
+    """Settings of agents that may be late."""
+
+    following: bool = changed(FleetSettings, "following", default=False)
+
+    @classmethod
+    def label(cls, name: str) -> str:
+        return FleetSettings.label(name)
+
+
+@dataclass(frozen=True)
 class FleetParameters(MapParameters):
     """Parameters of the node fleet_planner."""
 
@@ -75,7 +86,7 @@ class FleetParameters(MapParameters):
     guidance_file: str = setting(
         "", "What `gpu-planners learn` has learnt for the map's tiles; empty: as the parameter fleet.guidance says"
     )
-    fleet: FleetSettings = FleetSettings(following=False)
+    fleet: FleetSettings = NodeFleet()
 
     def __post_init__(self) -> None:
         super().__post_init__()
