@@ -40,6 +40,10 @@ class CpuFleet:
         grown[:before] = self._values[:before]
         self._values = grown
 
+    def host_fields(self, slots: np.ndarray) -> np.ndarray:
+        """-> (rows, states) uint8 fields, of which those in `slots`, where not negative, can be read here"""
+        return self._values
+
     def plan(self, goals: np.ndarray, slots: np.ndarray):
         """Plan the fields of goals (K,) tiles into slots (K,)."""
         plan_fields(goals, slots, self._values, self._lanes)

@@ -34,6 +34,7 @@ class CudaFleet:
             self._cost = cuda.device_array((self._blocks, self._states), np.int32)
             self._open = cuda.device_array((self._blocks, 2, self._states), np.int32)
             self._values = cuda.device_array((1, self._states), np.uint8)
+        self._mirror, self._mirrored = np.zeros((0, self._states), np.uint8), np.zeros(0, bool)
         self.take_map(lanes)
         self.take_options(options, rules)
 
@@ -53,8 +54,23 @@ class CudaFleet:
                 grown[:before].copy_to_device(self._values[:before])
             self._values = grown
 
+    def host_fields(self, slots: np.ndarray) -> np.ndarray:
+        """See `CpuFleet`; fields are copied when they are asked for."""
+        rows = self._values.shape[0]
+        if len(self._mirror) < rows:
+            grown, known = np.empty((rows, self._states), np.uint8), np.zeros(rows, bool)
+            grown[: len(self._mirror)], known[: len(self._mirror)] = self._mirror, self._mirrored
+            self._mirror, self._mirrored = grown, known
+        with cuda.gpus[self._index]:
+            for slot in np.unique(slots[slots >= 0]).tolist():
+                if not self._mirrored[slot]:
+                    self._values[slot].copy_to_host(self._mirror[slot])
+                    self._mirrored[slot] = True
+        return self._mirror
+
     def plan(self, goals: np.ndarray, slots: np.ndarray):
         """See `CpuFleet`."""
+        self._mirrored[slots[slots < len(self._mirrored)]] = False
         with cuda.gpus[self._index]:
             failed = cuda.to_device(np.zeros(len(goals), np.uint8))
             blocks = min(self._blocks, len(goals))

@@ -18,6 +18,7 @@ from .motion import COLS_AHEAD, EAST, NORTH, ROWS_AHEAD, SOUTH, WEST
 
 UNIT, AGAINST, TURN = 4, 10, 1  # of lanes: a move along one, against one, a quarter turn
 SHARES, STRICT = (0.005, 0.05, 0.1, 0.3), (5, 10, 10, 20)  # agents of free tiles; what AGAINST is then
+WAY_SHARES, WAY_STRICT = (0.02, 0.08, 0.2, 0.35), (5, 6, 8, 12)  # of agents that plan whole ways: a turn takes time
 NEARLY = 1.3  # times as strict
 MOST_DIFFERENCE = 127  # of states that an action joins (fields.py)
 MOST_COST = MOST_DIFFERENCE - 4 * TURN  # four quarter turns and a move undo a move
@@ -121,29 +122,32 @@ class Guidance:
             raise GridMapError(f"{shown(str(name))} is no file of guidance: {shortened(error)}") from None
 
 
-def one_way(grid: GridMap, against: int) -> Guidance:
-    """Lanes; a move against one costs `against`, another one UNIT."""
+def one_way(grid: GridMap, against: int, turn: int = TURN) -> Guidance:
+    """Lanes; a move against one costs `against`, another one UNIT, a quarter turn `turn`."""
     free = grid.costs > 0
     moves = np.full((*grid.shape, 4), UNIT, np.uint8)
     along = _directions(np.ascontiguousarray(free))
     moves[..., WEST][along > 0] = moves[..., EAST][along < 0] = against
     along = _directions(np.ascontiguousarray(free.T)).T
     moves[..., NORTH][along > 0] = moves[..., SOUTH][along < 0] = against
-    return Guidance(moves, UNIT, TURN)
+    return Guidance(moves, UNIT, turn)
 
 
-def suited(grid: GridMap, agents: int, now: Guidance | None = None) -> Guidance:
+def suited(grid: GridMap, agents: int, now: Guidance | None = None, by_ways: bool = False) -> Guidance:
     """What suits so many agents on a map: lanes, the stricter the more agents there are for the free tiles.
 
     now: what they have, which stays where it is nearly as strict, or where tiles have costs of their own
+    by_ways: do they plan whole ways (window.py), by which few meet head on anyhow?
     """
     if not grid.uniform_cost:
         return now or Guidance.plain(grid)
-    share = agents / max(1, int(np.count_nonzero(grid.costs)))
-    against = round(float(np.interp(share, SHARES, STRICT)))
-    if now is not None and max(now.moves.max(), against) < NEARLY * min(now.moves.max(), against):
-        return now
-    return one_way(grid, against)
+    share, turn = agents / max(1, int(np.count_nonzero(grid.costs))), UNIT if by_ways else TURN
+    against = round(float(np.interp(share, *((WAY_SHARES, WAY_STRICT) if by_ways else (SHARES, STRICT)))))
+    if now is not None and now.turn * UNIT == turn * now.unit:
+        before = now.moves.max() * UNIT / now.unit
+        if max(before, against) < NEARLY * min(before, against):
+            return now
+    return one_way(grid, against, turn)
 
 
 GUIDANCE = {"plain": Guidance.plain, "lanes": Guidance.lanes}

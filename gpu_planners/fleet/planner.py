@@ -24,11 +24,12 @@ from .plan import FleetPlan
 from .priorities import crowd_around
 from .repair import Change
 from .settings import Settings
-from .stepper import Stepper
+from .stepper import LEAST_S, Stepper
 from .ways import Ground, ground_of
 
 LONGEST_STEP = 86_400.0  # seconds
 FIELD_NS = 60  # to plan a state of a field
+BARE = 50  # steps without time for whole ways, after which these are given up
 
 
 class FleetPlanner:
@@ -69,6 +70,7 @@ class FleetPlanner:
         self._guidance = self._fit(guidance, grid)
         self._map = PaddedMap(grid.shape, max(1, self.settings.size - 1 + self.settings.safety_distance))
         self._stepper = Stepper(self._map, self.motion, self.settings)
+        self._by_ways, self._bare = False, 0  # do agents plan whole ways? steps since there was time for them
         self._waited: np.ndarray | None = None  # by tile, since costs were adapted last
         self._crowds: np.ndarray | None = None
         self._take_lanes()
@@ -129,8 +131,25 @@ class FleetPlanner:
         """The guidance for so many agents: the present one where it was given, or still suits."""
         if self.settings.guidance != "auto" or self._given_guidance is not None:
             return self._guidance
-        guidance = suited(self.grid, agents, self._guidance)
+        guidance = suited(self.grid, agents, self._guidance, self._by_ways)
         return self._guidance if guidance is self._guidance else self._fit(guidance, self.grid)
+
+    def _suit(self):
+        """Take the guidance for the present agents."""
+        guidance = self._suited(np.count_nonzero(self._stepper.crew.agents.there))
+        if guidance is not self._guidance:
+            self._guidance = guidance
+            self._take_lanes()
+
+    def _take_budget(self, budget_s):
+        """Find out whether agents plan whole ways, if steps have so many seconds."""
+        self._bare = 0 if budget_s >= LEAST_S else self._bare + 1
+        by_ways = self._stepper.may_have_ways(self._lanes) and (
+            self._bare == 0 or (self._by_ways and self._bare < BARE)
+        )
+        if by_ways != self._by_ways:
+            self._by_ways = by_ways
+            self._suit()
 
     def _fit(self, guidance, grid):
         """The guidance checked for a map, in finer units where crowds will add to its costs."""
@@ -208,10 +227,7 @@ class FleetPlanner:
         now = *stepper.crew.agents, *stepper.progress, stepper.crew.plans.option, stepper.broken
         for old, new in zip(kept, now):
             new[:n] = old
-        guidance = self._suited(np.count_nonzero(stepper.crew.agents.there))
-        if guidance is not self._guidance:
-            self._guidance = guidance
-            self._take_lanes()
+        self._suit()
         return np.arange(n, len(stepper.crew.agents.tile))
 
     def remove(self, agents: ArrayLike):
@@ -344,10 +360,11 @@ class FleetPlanner:
         refuse_forked()
         until = began + number("budget_s", budget_s, 0.0, LONGEST_STEP, " seconds", SettingsError)
         with told_if_slow(f"fleets for {self.device}"):
+            self._take_budget(budget_s)
             self._rank(goals)
             if self._room is None:
                 self._room = crowd_around(self._lanes.free.astype(np.int32), self._map.cols)
-            action = self._stepper.move(self._lanes, self._parts, self._room, until)
+            action = self._stepper.move(self._engine, self._lanes, self._parts, self._room, until)
             if self.settings.adapt_every:
                 self._adapt()
             return action
@@ -392,14 +409,19 @@ class FleetPlanner:
             self._ground = ground_of(footprint_free(self.grid.costs > 0, self.settings.size))
         return self._ground
 
-    def prepare(self, goals: ArrayLike, time_limit_s: float = math.inf, least: int = 1) -> np.ndarray:
+    def prepare(
+        self, goals: ArrayLike, time_limit_s: float = math.inf, least: int = 1, budget_s: float = 0.0
+    ) -> np.ndarray:
         """Plan fields ahead of `step`, for its goals: as many as the time allows, but at least so many new ones.
+
+        budget_s: what `step` will be given, on which fields depend
 
         -> (N,) bool which goals have their fields; an agent without a goal needs none. Raises what `step` does.
         """
         refuse_forked()
         deadline = deadline_after(number("time_limit_s", time_limit_s, 0.0, math.inf, " seconds", SettingsError))
         least = whole("least", least, 0, 2**31 - 1)
+        self._take_budget(number("budget_s", budget_s, 0.0, LONGEST_STEP, " seconds", SettingsError))
         tiles = self._map.goal_tiles(goals, self._stepper.crew.agents.there)
         known = self._fields.known(tiles)
         new = np.unique(tiles[~known & (tiles >= 0)])

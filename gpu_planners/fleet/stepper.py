@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 
+from ..parallel.team import clock_ns
 from ..parallel.threads import one_thread
 from . import epibt, priorities
 from .cpu import SHARED_AGENTS
@@ -12,15 +13,21 @@ from .crew import BUSY, Agents, Crew, Plans, Ranked, Rules, Stacks
 from .deadlock import Deadlocks
 from .instance import Model
 from .lanes import Lanes, PaddedMap
-from .motion import Motion, Paces, speed_of
+from .motion import FORWARD, Motion, Paces, speed_of
 from .settings import Settings
 from .ways import NOBODY
+from .window import WINDOW, Window, go_on, improve, new_window
 
 DEEPEST = 1024  # agents that push each other in a row
 AREA_SIDE = 32  # side in tiles of the squares that are searched side by side, without the margin that agents need
 ONE_AREA = 1 << 12  # tiles of maps that are not cut
 FINEST, SKEW = 1 << 30, 6  # weight of the first agent; the power by which weights fall with the order of priorities
 IMPROVED = 0.5  # the part of the agents, first by priority, that looks for better options; the others avoid crowds
+MOST_WINDOWS, LEAST_S = 4096, 2e-3  # agents that have whole ways, and the time for them
+FULL = 0.38  # agents of free tiles, from which on they push
+STALLED, JAM = 8, 0.1  # steps without coming nearer; the part of the agents that do not, from which on they are jammed
+JAM_STEPS = (64, 256, 1 << 62)  # how long these move by options the first time, the second time, from then on
+NOBODY_LEADS = np.zeros(0, np.int64)
 SEARCH_SHARE = 4  # the search out of a deadlock may take a fourth of the memory limit
 
 
@@ -51,6 +58,9 @@ class Stepper:
         """There are no agents any more."""
         self.steps = self.passes = 0
         self._deadlocks.forget()
+        self._window: Window | None = None
+        self._since = self._jammed_until = 0
+        self._jams = 0
         self.set_agents(*(np.zeros(0, np.int32) for _ in range(3)))
 
     def set_agents(self, tiles: np.ndarray, headings: np.ndarray, tables: np.ndarray):
@@ -86,15 +96,31 @@ class Stepper:
         tiles = agents.tile[:, None] + options.here[options.track[plans.option], agents.heading]
         self.broken[(free[tiles[:, 1:]] == 0).any(axis=1, where=tiles[:, 1:] != agents.tile[:, None])] = 1
 
-    def move(self, lanes: Lanes, parts: np.ndarray, room: np.ndarray, until: float) -> np.ndarray:
+    def move(self, engine, lanes: Lanes, parts: np.ndarray, room: np.ndarray, until: float) -> np.ndarray:
         """Move agents whose options are ranked by one tick; until: of time.perf_counter()
 
+        engine: CpuFleet or CudaFleet, which has the fields
         parts, room: (tiles,) of `parts_of` and `crowd_around` the free tiles -> (N,) int32 actions
         """
         agents, progress = self.crew.agents, self.progress
         nothing_to_do = priorities.idle(agents, parts)
         priorities.note(agents, progress, nothing_to_do, lanes.unit)
-        leading = np.zeros(0, np.int64)
+        if self._has_windows(nothing_to_do, lanes, until):
+            values, order = engine.host_fields(agents.slot), self._order(nothing_to_do, NOBODY_LEADS)
+            action = self._move_by_windows(values, lanes, order, until)
+        else:
+            action = self._move_by_options(lanes, nothing_to_do, room, until)
+        self.broken[:] = 0
+        agents.still[agents.still == BUSY] = 0
+        progress.since[:] += 1
+        progress.since[(agents.tile == agents.goal) | (agents.goal < 0)] = 0
+        self.steps += 1
+        return action
+
+    def _move_by_options(self, lanes, nothing_to_do, room, until):
+        """`move` by options of a few ticks."""
+        agents, progress, leading = self.crew.agents, self.progress, NOBODY_LEADS
+        self._window = None
         if self.near == 0 and self.paces.one_tick:
             leading = self._deadlocks.leading(agents, progress, nothing_to_do, self.broken, lanes.free, self.steps)
         order = self._order(nothing_to_do, leading)
@@ -112,12 +138,53 @@ class Stepper:
         stirred = priorities.restless(progress, self.steps)
         stirred[leading] = False
         epibt.advance(stirred, self._motion.headings, self.paces.ticks, self.paces.rests, self.crew, action)
-        self.broken[:] = 0
-        agents.still[agents.still == BUSY] = 0
         self._deadlocks.follow()
-        progress.since[:] += 1
-        progress.since[(agents.tile == agents.goal) | (agents.goal < 0)] = 0
-        self.steps += 1
+        return action
+
+    def may_have_ways(self, lanes: Lanes) -> bool:
+        """Are agents such that they plan whole ways where there is time?"""
+        count, free = np.count_nonzero(self.crew.agents.there), np.count_nonzero(lanes.free)
+        plain = self.near == 0 and self.paces.one_tick and not self.rules.holding
+        memory = lanes.free.size * (WINDOW + 1) * 4
+        few = 0 < count <= min(MOST_WINDOWS, FULL * free)
+        fits = memory <= self._settings.memory_limit_bytes // SEARCH_SHARE
+        open_way = self._jams < len(JAM_STEPS)
+        return plain and few and fits and open_way and self._settings.neighbourhood_search
+
+    def _has_windows(self, nothing_to_do, lanes, until):
+        """Is there time for whole ways, and do they lead on? Where agents jam, options push better."""
+        in_time = until - time.perf_counter() > LEAST_S / 2
+        if not in_time or self.steps < self._jammed_until or not self.may_have_ways(lanes):
+            return False
+        jammed = np.count_nonzero((self.progress.stalled > STALLED) & ~nothing_to_do)
+        if self._window is None or self.steps - self._since < 2 * STALLED or jammed <= JAM * len(nothing_to_do):
+            return True
+        self._window, self._jammed_until = None, self.steps + JAM_STEPS[self._jams]
+        self._jams += 1
+        return False
+
+    def _move_by_windows(self, values, lanes, order, until):
+        """`move` by whole ways."""
+        agents, there = self.crew.agents, self.crew.agents.there > 0
+        if self._window is None or len(self._window.cost) != len(agents.tile):
+            self._window, self._since = new_window(agents, lanes.free.size, lanes.headings), self.steps
+            self.broken[:] = 1
+        stands = ((agents.still > 0) | (self.broken > 0)).astype(np.uint8)
+        go_on(stands, agents, self._window)
+        until_ns = clock_ns() + int(1e9 * (until - time.perf_counter()))
+        ways = agents, values, lanes, self.rules, self._window
+        improve(order, self.progress.stalled, self.steps, until_ns, *ways)
+        tile, heading = np.where(there, self._window.tile[:, 1], agents.tile), self._window.heading[:, 1]
+        action = np.full(len(there), self._motion.wait, np.int32)
+        moved, turn = tile != agents.tile, (heading - agents.heading) % 4
+        if self._motion.headings == 1:
+            steps = np.array([1, lanes.width, -1, -lanes.width])
+            action[moved] = ((tile - agents.tile)[moved][:, None] == steps).argmax(axis=1)
+        else:
+            action[there & (turn != 0)] = np.where(turn == 1, 1, 2)[there & (turn != 0)]
+            action[moved] = FORWARD
+        agents.tile[there], agents.heading[there], agents.origin[there] = tile[there], heading[there], tile[there]
+        self.crew.plans.option[:] = self.paces.options.stay[agents.table]
         return action
 
     def _order(self, nothing_to_do, leading):

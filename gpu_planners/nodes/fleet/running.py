@@ -409,7 +409,7 @@ class RunningFleet:
         """Plan the next action of every agent that has not too much to do yet."""
         agents, graph, values = self._agents, self._graph, self._values
         goals = agents["goal"].copy()
-        ready = self.planner.prepare(goals, FIELDS_SHARE * values.step_s)
+        ready = self.planner.prepare(goals, FIELDS_SHARE * values.step_s, budget_s=values.budget_s)
         goals[~ready] = -1  # an agent whose field is not ready stands
         full = agents["there"] & ~agents["stands"] & (graph.planned == graph.most) & (agents["busy"] <= self._ticks)
         self._show_planner(np.flatnonzero(full))
