@@ -42,7 +42,7 @@ class pyMAPFPlanner:  # noqa: N801 (the judge's name)
         fleet.step(np.where(np.arange(n)[:, None] < 100, tiles[:n][::-1], -1), self._budget)  # compiles
         ahead = tiles[: settings.memory_limit_bytes // field]
         for goals in np.r_[ahead, np.full((-len(ahead) % n, 2), -1)].reshape(-1, n, 2):
-            fleet.prepare(goals, max(0.0, until - time.monotonic()), 0)
+            fleet.prepare(goals, max(0.0, until - time.monotonic()), 0, self._budget)
         self._started = False
         return True
 
@@ -56,7 +56,7 @@ class pyMAPFPlanner:  # noqa: N801 (the judge's name)
             where = np.array([state.location for state in states])
             self._fleet.start(np.stack(np.divmod(where, self._cols), axis=1), [state.orientation for state in states])
             self._started = True
-        goals[~self._fleet.prepare(goals, LATER * time_limit)] = -1  # they wait for their fields
+        goals[~self._fleet.prepare(goals, LATER * time_limit, budget_s=self._budget)] = -1  # they wait for their fields
         left = min(self._budget, 0.8 * time_limit) - (time.monotonic() - began)
         return self._fleet.step(goals, max(0.0, left)).tolist()
 

@@ -410,18 +410,19 @@ class FleetPlanner:
         return self._ground
 
     def prepare(
-        self, goals: ArrayLike, time_limit_s: float = math.inf, least: int = 1, budget_s: float = 0.0
+        self, goals: ArrayLike, time_limit_s: float = math.inf, least: int = 1, budget_s: float | None = None
     ) -> np.ndarray:
         """Plan fields ahead of `step`, for its goals: as many as the time allows, but at least so many new ones.
 
-        budget_s: what `step` will be given, on which fields depend
+        budget_s: what `step` will be given, on which fields depend; None: as before
 
         -> (N,) bool which goals have their fields; an agent without a goal needs none. Raises what `step` does.
         """
         refuse_forked()
         deadline = deadline_after(number("time_limit_s", time_limit_s, 0.0, math.inf, " seconds", SettingsError))
         least = whole("least", least, 0, 2**31 - 1)
-        self._take_budget(number("budget_s", budget_s, 0.0, LONGEST_STEP, " seconds", SettingsError))
+        if budget_s is not None:
+            self._take_budget(number("budget_s", budget_s, 0.0, LONGEST_STEP, " seconds", SettingsError))
         tiles = self._map.goal_tiles(goals, self._stepper.crew.agents.there)
         known = self._fields.known(tiles)
         new = np.unique(tiles[~known & (tiles >= 0)])
