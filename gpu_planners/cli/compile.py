@@ -29,6 +29,6 @@ def run(options: argparse.Namespace, _rest: list[str]) -> int:
     if failed:
         raise GpuPlannersError("; ".join(f"{what} could not be compiled: {why}" for what, why in failed.items()))
     if not options.quiet:
-        told = f"{len(due)} compiled in {time.monotonic() - began:.0f} s" if due else "nothing is left to compile"
-        print(f"{', '.join(dict.fromkeys(products))} for {device}: {told}; kept in {code_folder()}", file=sys.stderr)
+        done = f"{len(due)} compiled in {time.monotonic() - began:.0f} s" if due else "nothing is left to compile"
+        print(f"{', '.join(dict.fromkeys(products))} for {device}: {done}; kept in {code_folder()}", file=sys.stderr)
     return 0

@@ -30,7 +30,8 @@ def run(options: argparse.Namespace, _rest: list[str]) -> int:
     devices = resolve_devices(options.devices)
     grid = (load_map_yaml if path.suffix.lower() in (".yaml", ".yml") else load_movingai_map)(path, connectivity=4)
     settings = Settings(**assigned("--set", options.set, Settings))
-    began, reached, text = time.monotonic(), [], ""
+    began, text = time.monotonic(), ""
+    reached: list[float] = []
 
     def each(guidance, goals):
         nonlocal reached, text

@@ -76,7 +76,8 @@ def learn_guidance(
     if not (each is None or callable(each)):
         raise SettingsError(f"each is {shown(each)}; allowed: a function of guidance and a list, or None")
     seed, fleet = folded_seed(seed), FleetPlanner(grid, motion, device, settings)
-    work = _Work(fleet, *_places(grid, agents, goals), agents, steps)
+    tiles, errands = _places(grid, agents, goals)
+    work = _Work(fleet, tiles, errands, agents, steps)
     alone = executor is None and devices is None
     where = None if alone else (executor, devices_of(devices, fleet.device))
     kinds = [Guidance.plain(grid), suited(grid, agents), *(one_way(grid, against) for against in AGAINST)]

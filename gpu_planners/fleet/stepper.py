@@ -149,7 +149,7 @@ class Stepper:
         few = 0 < count <= min(MOST_WINDOWS, FULL * free)
         fits = memory <= self._settings.memory_limit_bytes // SEARCH_SHARE
         open_way = self._jams < len(JAM_STEPS)
-        return plain and few and fits and open_way and self._settings.neighbourhood_search
+        return bool(plain and few and fits and open_way and self._settings.neighbourhood_search)
 
     def _has_windows(self, nothing_to_do, lanes, until):
         """Is there time for whole ways, and do they lead on? Where agents jam, options push better."""
