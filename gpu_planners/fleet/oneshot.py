@@ -82,8 +82,9 @@ def _solve_plain(fleet, instance, faces, model, began, deadline, seed, assign):
     if assign:
         tiles, message = exchanged(instance, model, memory, deadline)
     else:
-        if fleet.settings.guidance != "plain":
-            instance.prefer(Guidance.lanes(fleet.grid).moves, part_of(deadline, LANES_SHARE))
+        stop, ways_ns = part_of(deadline, LANES_SHARE), 1e9 * (time.perf_counter() - began)
+        if fleet.settings.guidance != "plain" and fits(stop, ways_ns):  # lanes take about as long
+            instance.prefer(Guidance.lanes(fleet.grid).moves, stop)
         tiles, message = first_plan(instance, model, deadline, seed, memory)
     moving = Moving(instance, tiles, message, faces, model, deadline=deadline)
     first_s = time.perf_counter() - began
