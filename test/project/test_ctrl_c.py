@@ -76,9 +76,10 @@ from gpu_planners.grid import BlockPlanner, GridMap
 def interrupt():  # LLVM's callback swallows what is raised in it, and with it a Ctrl-C now and then: it is sent again
     while not inner_code._under_way:
         time.sleep(0.001)
-    while inner_code._under_way and not heard:
+    while not heard:
         time.sleep(0.3)
-        os.kill(os.getpid(), signal.SIGINT)
+        if inner_code._under_way and not heard:
+            os.kill(os.getpid(), signal.SIGINT)
 
 heard = []
 planner = BlockPlanner(GridMap(np.ones((64, 64), np.uint8), 8), device="cpu")
