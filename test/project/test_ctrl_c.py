@@ -68,39 +68,40 @@ def test_fields_stop_soon_and_are_right_afterwards(high, connectivity, goals):
 
 
 COMPILING = """
-import os, signal, threading, time
+import os, signal, sys, threading, time
 import numpy as np
 from gpu_planners import inner_code
 from gpu_planners.grid import BlockPlanner, GridMap
 
-def interrupt():  # LLVM's callback swallows what is raised in it, and with it a Ctrl-C now and then: it is sent again
+def interrupt():
     while not inner_code._under_way:
         time.sleep(0.001)
-    while not heard:
-        time.sleep(0.3)
-        if inner_code._under_way and not heard:
-            os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(float(sys.argv[1]))
+    os.kill(os.getpid(), signal.SIGINT)
 
-heard = []
 planner = BlockPlanner(GridMap(np.ones((64, 64), np.uint8), 8), device="cpu")
 threading.Thread(target=interrupt, daemon=True).start()
 goals = np.zeros((1, 2))
 try:
     planner.prepare(goals)
 except KeyboardInterrupt:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    heard.append("heard")
+    print("heard")
 planner.prepare(goals)
-print(*heard, planner.plan([[0, 4]], goals).cost[0])
+print(planner.plan([[0, 4]], goals).cost[0])
 """
 
 
 def test_fields_that_compile_hear_ctrl_c_and_are_right_afterwards(tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path)}
-    run = subprocess.run(
-        [sys.executable, "-c", COMPILING], env=environment, capture_output=True, text=True, timeout=120
-    )
-    assert run.returncode == 0 and run.stdout.split() == ["heard", "4.0"], run.stdout + run.stderr
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    for attempt in range(10):  # LLVM's callback swallows what is raised in it, and with it a Ctrl-C now and then
+        command = [sys.executable, "-c", COMPILING, str(0.1 + 0.23 * attempt)]
+        own = {"NUMBA_CACHE_DIR": str(tmp_path / str(attempt))}
+        run = subprocess.run(command, env=environment | own, capture_output=True, text=True, timeout=120)
+        *heard, cost = run.stdout.split() or [""]
+        assert run.returncode == 0 and float(cost) == 4, run.stderr
+        if heard == ["heard"]:
+            return
+    pytest.fail("Ctrl-C was never heard")
 
 
 def stops_soon(work, whole_s):
