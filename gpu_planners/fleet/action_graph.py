@@ -15,7 +15,7 @@ class ActionGraph:
 
     shape: (rows, cols) of the map; near: agents conflict where both their rows and their columns differ by so much or
         less; following: may an agent enter a tile while the one before it leaves?
-    most: actions of an agent that are planned and not done
+    most: actions of an agent that may be planned and not done
 
     planned, allowed: (N,) int64 how many actions of each agent are planned, and how many of these it may do now
     tiles: (N, most + 1, 2) int64, headings: (N, most + 1) int64: the state of each agent, then those after each planned
@@ -172,6 +172,22 @@ class ActionGraph:
             self._over[held] += 1
             self._holder[self._holder == a] = -1
             self.planned[a] = self.allowed[a] = 0
+
+    def keep(self, agents: np.ndarray) -> None:
+        """Number agents (K,) anew: 0 .. K - 1. The others hold no tiles."""
+        number = np.full(len(self.planned) + 1, -1)  # the last one: nobody
+        number[agents] = np.arange(len(agents))
+        self._holder = number[self._holder]
+        for name in ("planned", "allowed", "tiles", "headings", "_turn"):
+            setattr(self, name, getattr(self, name)[agents])
+
+    def widen(self, most: int) -> None:
+        """Make room for so many actions of each agent."""
+        more = max(0, most - self.most)
+        self.most += more
+        for name in ("tiles", "headings", "_turn"):
+            old = getattr(self, name)
+            setattr(self, name, np.concatenate([old, np.zeros((len(old), more, *old.shape[2:]), np.int64)], axis=1))
 
     def held(self, agents: np.ndarray) -> np.ndarray:
         """(T, 2) tiles that agents (K,) are on, or may enter."""

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ pytest.importorskip("gpu_planners_msgs.srv", reason="gpu_planners_msgs is not bu
 
 from gpu_planners.fleet import Guidance, Settings
 from gpu_planners.grid import FleetPlanner, GridMap
+from gpu_planners.nodes.fleet import running
 from gpu_planners.nodes.fleet.parameters import FleetParameters
 from gpu_planners.nodes.fleet.places import ClosedTiles
 from gpu_planners.nodes.fleet.running import RunningFleet
@@ -140,6 +142,35 @@ def test_nobody_meets_whoever_is_late_deaf_or_dumb(seed, late):
     assert world.run(200) > 30 and len(world.agents) > 5
     assert world.met == []
     assert world.fleet.reached > 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_agents_go_on_while_parameters_change_and_the_planner_is_made_anew(seed, monkeypatch):
+    monkeypatch.setattr(running, "LEAST_DEAD", -2 * MOST)  # whenever an agent leaves
+    world = World(seed, following=False, late=0.05)
+    for turn in range(20):
+        world.run(10 * (turn + 1))
+        before = world.planned()
+        fleet = replace(world.fleet._values.fleet, stuck_after=100 + turn)
+        world.fleet.configure(replace(world.fleet._values, fleet=fleet, steps_ahead=turn % 5))
+        assert before <= world.planned() and world.fleet.on_map > 0
+    assert world.met == [] and world.fleet.reached > 3
+
+
+@pytest.mark.parametrize("blocked", [False, True])
+def test_nobody_is_let_into_a_tile_that_was_blocked_after_it_was_planned(blocked):
+    fleet = RunningFleet(FleetParameters(device="cpu", motion="four"))
+    fleet.take_map(GridMap(np.ones((1, 6)), 4))
+    fleet.take_goals(["first", "second"], np.array([[5.5, 0.5], [4.5, 0.5]]), {})
+    for now, first in ((0.0, 1.5), (1.1, 1.5), (2.2, 1.5), (2.3, 2.5)):
+        points = np.array([[first, 0.5], [0.5, 0.5]])
+        fleet.take_states(["first", "second"], points, np.full(2, np.nan), np.full(2, now), {})
+        if first == 1.5 and fleet.due(now):
+            fleet.step(now)
+    if blocked:
+        fleet.take_map(GridMap(np.array([[1, 0, 1, 1, 1, 1]]), 4))
+    news = fleet.news(2.3)
+    assert (news is not None and "second" in news.ids) is not blocked
 
 
 @pytest.mark.parametrize("x", [2.1, 1.9])
@@ -352,12 +383,12 @@ def test_guidance_of_a_file_is_used_where_it_fits(tmp_path):
     grid = GridMap(np.ones((4, 6), bool), 4)
     learnt = Guidance(np.full((4, 6, 4), 7), 7)
     learnt.save(tmp_path / "hall.npz")
-    running = RunningFleet(FleetParameters(device="cpu", guidance_file=str(tmp_path / "hall.npz")))
-    running.take_map(grid)
-    assert (running.planner.guidance.moves == learnt.moves).all() and not running.guidance_fault
-    running.take_map(GridMap(np.ones((5, 5), bool), 4))
-    assert running.planner.guidance.moves.shape == (5, 5, 4) and "(4, 6) tiles" in running.guidance_fault
-    running.configure(FleetParameters(device="cpu", guidance_file=str(tmp_path / "none.npz")))
-    assert "none.npz" in running.guidance_fault
-    running.configure(FleetParameters(device="cpu"))
-    assert not running.guidance_fault
+    fleet = RunningFleet(FleetParameters(device="cpu", guidance_file=str(tmp_path / "hall.npz")))
+    fleet.take_map(grid)
+    assert (fleet.planner.guidance.moves == learnt.moves).all() and not fleet.guidance_fault
+    fleet.take_map(GridMap(np.ones((5, 5), bool), 4))
+    assert fleet.planner.guidance.moves.shape == (5, 5, 4) and "(4, 6) tiles" in fleet.guidance_fault
+    fleet.configure(FleetParameters(device="cpu", guidance_file=str(tmp_path / "none.npz")))
+    assert "none.npz" in fleet.guidance_fault
+    fleet.configure(FleetParameters(device="cpu"))
+    assert not fleet.guidance_fault

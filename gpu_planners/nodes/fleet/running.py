@@ -80,9 +80,11 @@ class RunningFleet:
 
     def configure(self, values: FleetParameters) -> None:
         before = self._values
-        was, now = ((each.fleet, each.devices[0], each.guidance_file, each.steps_ahead) for each in (before, values))
+        was, now = ((each.fleet, each.devices[0], each.guidance_file) for each in (before, values))
         if self._grid is not None and was != now:
-            self._open(values)
+            self._open(values, goes_on=_rules(before) == _rules(values))
+        if self._grid is not None:
+            self._graph.widen(values.steps_ahead + 1)
         self._values = values
 
     def take_map(self, grid: GridMap) -> None:
@@ -92,27 +94,48 @@ class RunningFleet:
             self._open(self._values)
             return
         self.places = Places(grid, self._values.fleet.size)
+        self._plan_anew()  # else agents are allowed what was planned before the map changed
         self._find_goals(np.arange(len(self._agents)))
 
-    def _open(self, values):
-        """Make a planner for the present map; all agents wait for a place again. Where that raises, nothing changes."""
-        given = self._grid, values.motion, values.devices[0], values.fleet
-        self.planner, self.guidance_fault = FleetPlanner(*given), ""
+    def _open(self, values, goes_on=False):
+        """Make a planner for the present map. Where that raises, nothing changes.
+
+        goes_on: agents go on with what they were told, and have new numbers; else all wait for a place again
+        """
+        fleet = values.fleet
+        stay = np.flatnonzero(self._agents["there"]) if goes_on else np.zeros(0, np.int64)
+        grid = self._grid
+        if len(stay):
+            tiles, headings = (ends[stay] for ends in self._graph.forget())
+            self._agents["busy"] = 0
+            square = np.argwhere(np.ones((fleet.size, fleet.size), bool))
+            under = (tiles[:, None] + square).reshape(-1, 2)
+            under = under[grid.blocked[tuple(under.T)]]  # by now; ClosedTiles tells the planner
+            grid = grid.changed(*under.T, 1) if len(under) else grid
+        planner = FleetPlanner(grid, values.motion, values.devices[0], fleet)
+        if len(stay):
+            planner.start(tiles, headings)
+        self.planner, self.guidance_fault = planner, ""
         if values.guidance_file:
             try:
                 self.planner.guidance = Guidance.load(values.guidance_file)
             except GridMapError as error:
                 self.guidance_fault = f"guidance_file is not used: {one_line(str(error))}"
         self.places = Places(self._grid, values.fleet.size)
-        self._closed = ClosedTiles(self.planner, self._grid)
-        fleet = values.fleet
-        near = fleet.size - 1 + fleet.safety_distance
-        self._graph = ActionGraph(self._grid.shape, near, fleet.following, values.steps_ahead + 1)
-        self._waiting |= {id: self._agents[number].copy() for id, number in self._number.items()}
-        for agent in self._waiting.values():
-            agent["busy"], agent["reached"], agent["stands"] = 0, False, False
-        self._number, self._ids, self._agents = {}, [], np.zeros(0, AGENT)
-        self._off = self._begins = np.zeros(0, bool)
+        self._closed = ClosedTiles(self.planner, grid)
+        if goes_on:
+            self._graph.keep(stay)
+        else:
+            if self._graph is not None:
+                self._agents["number"] += self._graph.allowed + 1  # what they were told does not count any more
+            near = fleet.size - 1 + fleet.safety_distance
+            self._graph = ActionGraph(grid.shape, near, fleet.following, values.steps_ahead + 1)
+            self._waiting |= {id: self._agents[number].copy() for id, number in self._number.items()}
+            for agent in self._waiting.values():
+                agent["busy"], agent["reached"], agent["stands"] = 0, False, False
+        self._agents, self._off, self._begins = self._agents[stay], self._off[stay], self._begins[stay]
+        self._ids = [self._ids[number] for number in stay]
+        self._number = {id: number for number, id in enumerate(self._ids)}
 
     # ---- what agents tell ----
 
@@ -168,7 +191,7 @@ class RunningFleet:
             self._graph.remove(np.array(gone))
             self.planner.remove(np.array(gone))
         if len(self._agents) > LEAST_DEAD + 2 * len(self._number):
-            self._open(self._values)
+            self._open(self._values, goes_on=True)
 
     def take_goals(self, ids: Sequence[str], points: np.ndarray, faults: dict[str, str]) -> None:
         """Take the goals of K agents; one whose goal is at fault has none. points: (K, 2) metres in the map's frame"""
@@ -411,7 +434,9 @@ class RunningFleet:
         goals = agents["goal"].copy()
         ready = self.planner.prepare(goals, FIELDS_SHARE * values.step_s, budget_s=values.budget_s)
         goals[~ready] = -1  # an agent whose field is not ready stands
-        full = agents["there"] & ~agents["stands"] & (graph.planned == graph.most) & (agents["busy"] <= self._ticks)
+        full = (
+            agents["there"] & ~agents["stands"] & (graph.planned > values.steps_ahead) & (agents["busy"] <= self._ticks)
+        )
         self._show_planner(np.flatnonzero(full))
         actions = self.planner.step(goals, values.budget_s)
         self._ticks += 1
@@ -568,6 +593,11 @@ class RunningFleet:
 
 def _frame(grid):
     return grid.shape, grid.resolution, grid.origin
+
+
+def _rules(values):
+    """What an agent's action may touch by."""
+    return values.fleet.size, values.fleet.safety_distance, values.fleet.following
 
 
 def _agent(id):
