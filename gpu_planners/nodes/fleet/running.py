@@ -292,11 +292,11 @@ class RunningFleet:
         at = here & faced & allowed & near[:, None]
         on_way = (here[:, :-1] | here[:, 1:]) & (faced[:, :-1] | faced[:, 1:]) & allowed[:, 1:]
         self._begins = at[:, 0].copy()
-        # one that does not say how it is turned has turned when the time for it is over
-        turns = (graph.tiles[:, :-1] == graph.tiles[:, 1:]).all(axis=2) & allowed[:, 1:] & blind[:, None]
-        turned = now - agents["told"] >= self._values.step_s * self._values.fleet.ticks_per_turn
-        at[:, :-1] &= ~(turns & turned[:, None])
         done = np.where(at.any(axis=1), at.argmax(axis=1), on_way.argmax(axis=1))
+        # one that does not say how it is turned has turned when the time for it is over: one turn, for the next one it
+        # is told of anew
+        turns = blind & self._begins & (graph.allowed > 0) & (graph.tiles[:, 0] == graph.tiles[:, 1]).all(axis=1)
+        done[turns & (now - agents["told"] >= self._values.step_s * self._values.fleet.ticks_per_turn)] = 1
         rests = here[:, 0] & faced[:, 0]
         heard = agents["there"] & ~self._faulty() & (tiles[:, 0] >= 0)
         on_plan = at.any(axis=1) | on_way.any(axis=1) | rests
