@@ -24,6 +24,7 @@ import importlib.metadata
 import logging
 import os
 import pickle
+import signal
 import sys
 import threading
 import time
@@ -69,7 +70,7 @@ def keep(dispatcher):
     compile_it = dispatcher.compile
 
     def compile_fast(*arguments):
-        with _compiling:
+        with _compiling, ctrl_c_outside_llvm():
             try:
                 return compile_it(*arguments)
             finally:
@@ -104,6 +105,35 @@ class _Compiling:
 
 
 _compiling = _Compiling()
+
+
+@contextlib.contextmanager
+def ctrl_c_outside_llvm():
+    """Meanwhile a Ctrl-C that comes while LLVM calls Python is heard when the block ends.
+
+    What is raised there is lost, and with it the machine code that LLVM was handing over: the next call would fail.
+    """
+    before, waiting = signal.getsignal(signal.SIGINT), []
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+
+    def hear(number, frame):
+        inner = frame
+        while inner and not inner.f_code.co_name.startswith("_raw_object_cache_"):  # of llvmlite's ExecutionEngine
+            inner = inner.f_back
+        if inner:
+            waiting.append(number)
+        else:
+            before(number, frame)
+
+    signal.signal(signal.SIGINT, hear)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if waiting:
+            signal.raise_signal(signal.SIGINT)
 
 
 class _Cache:
