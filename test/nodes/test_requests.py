@@ -46,7 +46,8 @@ def test_none_of_many_requests_is_lost(running):
 
 def test_none_of_many_clients_is_forgotten(running):
     running.plan(request())
-    clients = [running.client_node.create_client(PlanMotion, "/arm_planner/plan_motion") for _ in range(MANY)]
+    create, deep = running.client_node.create_client, QoSProfile(depth=MANY)  # each gets the responses to all
+    clients = [create(PlanMotion, "/arm_planner/plan_motion", qos_profile=deep) for _ in range(MANY)]
     running.wait_until(lambda: all(client.service_is_ready() for client in clients))
     assert answers(running, clients) == [SUCCESS] * MANY
     for client in clients:
