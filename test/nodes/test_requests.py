@@ -14,9 +14,8 @@ from action_msgs.msg import GoalStatus
 from node_harness import ROBOT, RunningNode, request
 from rclpy.action import ActionClient
 from rclpy.action.server import ServerGoalHandle
-from rclpy.qos import QoSProfile
 from rclpy.service import Service
-from running_node import LATCHED, shared, starter
+from running_node import DEEP, LATCHED, shared, starter
 from std_msgs.msg import String
 
 from gpu_planners.compiling import Part, Progress
@@ -46,8 +45,8 @@ def test_none_of_many_requests_is_lost(running):
 
 def test_none_of_many_clients_is_forgotten(running):
     running.plan(request())
-    create, deep = running.client_node.create_client, QoSProfile(depth=MANY)  # each gets the responses to all
-    clients = [create(PlanMotion, "/arm_planner/plan_motion", qos_profile=deep) for _ in range(MANY)]
+    create = running.client_node.create_client
+    clients = [create(PlanMotion, "/arm_planner/plan_motion", qos_profile=DEEP) for _ in range(MANY)]
     running.wait_until(lambda: all(client.service_is_ready() for client in clients))
     assert answers(running, clients) == [SUCCESS] * MANY
     for client in clients:
@@ -129,9 +128,8 @@ def countdown(start_node):
         return Move.Result(code=ABORT if isinstance(error, NotBegunError) else 99999, message=str(error))
 
     running.node.act(Move, "~/count", answer, refused, lambda: Move.Result(code=Move.Result.PREEMPTED, message="over"))
-    deep = QoSProfile(depth=1000)  # by default a client keeps 10 responses that it has not looked at
     client = ActionClient(
-        running.client_node, Move, "/arm_planner/count", goal_service_qos_profile=deep, result_service_qos_profile=deep
+        running.client_node, Move, "/arm_planner/count", goal_service_qos_profile=DEEP, result_service_qos_profile=DEEP
     )
     running.wait_until(client.server_is_ready)
     yield running, client, begun
