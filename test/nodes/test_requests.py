@@ -232,7 +232,7 @@ def test_a_planner_that_cannot_be_loaded_leaves_the_node_ready(running, monkeypa
     running.node.scene.warm_planners.discard(("rrt", device))
     response = running.call(running.client, request(planner="rrt"))
     assert response.code != SUCCESS and "ZeroDivisionError" in response.message
-    running.wait_until(lambda: running.status.message == "ready", 20)
+    running.wait_until(lambda: running.status.message == "ready")
 
 
 class Recorded:
