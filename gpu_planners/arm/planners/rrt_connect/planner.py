@@ -3,8 +3,8 @@ samples and then towards each other until they meet.
 
 Departures: straight ways from the start to the goals come first; a round takes `batch` samples against the trees as
 they are when it begins; nodes farther than `range` are approached in steps of that length, each proven free as a whole;
-one sample extends the smaller tree, several extend both; a node that failed to extend takes only samples near it (the
-dynamic domain of Yershova et al., ICRA 2005).
+one sample extends the smaller tree, several extend both, the smaller one more; a node that failed to extend takes only
+samples near it (the dynamic domain of Yershova et al., ICRA 2005); `range` and the domain adapt to the obstacles.
 
 The search and the shortening of the path are compiled code, one source for the CPU and CUDA (`search`). On the CPU a
 search is one thread's, and `solve` lets two race where a problem is hard (`cpu`). On CUDA `solve` is one launch that
@@ -36,7 +36,8 @@ class Settings(PlannerSettings):
 
     range: float = setting(
         0.0,
-        "Longest motion added to a tree at once, joint-space L2; 0: 3/16 of the mean distance of random configurations",
+        "Longest motion added to a tree at once, joint-space L2; 0: 3/16 of the mean distance of random configurations "
+        "and, while samples are blocked, down to a quarter of that",
         0.0,
         100.0,
         unit="rad",
@@ -45,7 +46,7 @@ class Settings(PlannerSettings):
     dynamic_domain: float = setting(
         0.0,
         "Radius within which a node that failed to extend still takes samples; 0: 3/4 of the mean distance of random "
-        "configurations",
+        "configurations and, while samples within it are blocked, down to a seventh of that",
         0.0,
         1e6,
         unit="rad",

@@ -37,12 +37,14 @@ class Request(NamedTuple):
     left_ms: int = ints()  # until the deadline
     split: int = ints()  # workers that share a leg of a path that is shortened
     capacity: int = ints()  # nodes of a tree
+    shortest: int = ints()  # Round.shorter at most
+    closest: int = ints()  # Round.closer at most
     trees: int = ints()  # of many searches: where this one's are kept
     scene_floats: int = ints()  # where the scene begins
     scene_ints: int = ints()
     step: Float32 = floats()  # of the motion check
     reach: Float32 = floats()  # longest motion that is added at once
-    radius: Float32 = floats()  # of the dynamic domain, 0: none
+    radius: Float32 = floats()  # of the dynamic domain
 
 
 class Bounds(NamedTuple):
@@ -94,6 +96,7 @@ class BatchShape(NamedTuple):
 
 
 RANGE, DOMAIN = 3 / 16, 3 / 4  # of the spread of random configurations: what settings of 0 mean
+SHORTEST, CLOSEST = 139, 200  # blocked samples, by which these fall to a quarter, and to a seventh
 
 
 @lean_njit
@@ -125,6 +128,7 @@ def write_requests(floats: np.ndarray, ints: np.ndarray, problems: Problems, set
     ints[:] = 0
     set_fields(ints, dof=dof, goals=goals, until=settings.max_samples, seed_low=low, seed_high=high, mode=modes)
     set_fields(ints, passes=settings.shortcut_rounds, fresh=1, left_ms=left_ms(queries[0].deadline))
+    set_fields(ints, shortest=0 if settings.range else SHORTEST, closest=0 if settings.dynamic_domain else CLOSEST)
     set_fields(ints, scene_floats=places[:, 0], scene_ints=places[:, 1], **same)
     # how far two random configurations are apart, root mean square; periodic joints' values a turn apart are one place
     lower, upper = (np.array([getattr(query, field) for query in queries]) for field in ("lower", "upper"))

@@ -13,6 +13,11 @@ Motions are proven between these (`check`), by any worker; `append` numbers new 
 that the trees never depend on timing. A round of one sample extends the smaller tree. The first rounds are smaller
 where the request says so: easy problems end early, and hard ones take fewer rounds, of which each lasts as long as its
 longest check. Before the first one, straight rounds try to connect the start with each goal.
+
+Two lengths follow from how samples fare, unless the settings fix them. Blocked samples make motions shorter and free
+ones longer, as the one-fifth rule of evolution strategies does (Rechenberg 1973): no one length suits all robots, or
+all obstacles. Blocked samples also make the dynamic domain smaller, and those that lie in no node's domain make it
+larger (after Jaillet et al., "Adaptive tuning of the sampling domain for dynamic-domain RRTs", IROS 2005).
 """
 
 import math
@@ -30,9 +35,13 @@ from .state import slot_at, tree_at
 
 MOST_STEPS = np.float32(1 << 16)  # of a connection: it has longer ones then
 FIRST_ROUNDS = 4  # of Request.first samples
+PER_SAMPLE = 0.01  # by which part a blocked sample makes motions shorter, and the dynamic domain smaller
+FREE, OUTSIDE = 40, 3  # blocked samples that a free one, and one outside of all domains, makes up for
+MOST_CHANGE = 40  # blocked samples that count in a round
 TRIES = 8  # samples that a slot draws until one lies in the domain of its nearest node
 AWAY = np.float32(1e18)  # where goals in collision are put
 PLANT, EXTEND, CONNECT = range(3)  # steps of a round, by what motions are checked for
+SHARES, SPREAD = 64, 37  # of the slots of a round; prime to that, so that neighbours extend different trees
 LOST, BLOCKED, PROPOSED, GROWN = range(4)  # what became of a slot's sample
 
 
@@ -41,6 +50,7 @@ class Round(NamedTuple):
 
     straight: are goals tried from the start, `goal` and those after it, and no samples drawn? drawn: samples before
     batch: its samples; count_a, count_b: nodes of the trees
+    shorter, closer: by how many blocked samples motions are shorter than at first, and domains smaller
     """
 
     straight: bool
@@ -49,6 +59,8 @@ class Round(NamedTuple):
     batch: int
     count_a: int
     count_b: int
+    shorter: int
+    closer: int
 
 
 @lean_njit
@@ -98,19 +110,26 @@ def begin(s):
     if s.request.fresh:
         if worker.number == 0 and worker.lane == 0:
             board.drawn[0], board.counts[0], board.counts[1] = 0, 1, s.request.goals
-            board.free_goals[0], board.free_start[0] = 0, 0
+            board.free_goals[0], board.free_start[0], board.lengths[0], board.lengths[1] = 0, 0, 0, 0
         meet(worker)
     if worker.number == 0 and worker.lane == 0:
         board.halt[0], board.halt[1] = 0, 0
     counts = np.int64(board.counts[0]), np.int64(board.counts[1])
     drawn = np.int64(board.drawn[0])
-    return Round(s.request.fresh, 0, drawn, batch_after(s.request, drawn), counts[0], counts[1])
+    lengths = np.int64(board.lengths[0]), np.int64(board.lengths[1])
+    return Round(s.request.fresh, 0, drawn, batch_after(s.request, drawn), *counts, *lengths)
 
 
 @lean_njit
 def batch_after(request, drawn):
     """How many samples a round takes after so many."""
     return request.first if drawn < FIRST_ROUNDS * request.first else request.batch
+
+
+@lean_njit
+def less(length, samples):
+    """A length after so many blocked samples."""
+    return length * np.float32(math.exp(-PER_SAMPLE * samples))
 
 
 @lean_njit
@@ -147,13 +166,14 @@ def extend(s, now, w):
     request, bounds, desk, lane = s.request, s.bounds, s.desk, s.worker.lane
     which, seed = extended(now, w), joined_halves(request.seed_low, request.seed_high)
     tree, number = tree_at(s, which), (now.drawn + w) * TRIES
+    reach, radius = less(request.reach, now.shorter), less(request.radius, now.closer)
     for t in range(TRIES):
         sample(seed, number + t, bounds.lower, bounds.upper, desk.b)
         parent, squared = nearest(tree.nodes, count_of(now, which), desk.b, desk.squared, lane)
         distance = math.sqrt(squared)
-        if distance <= tree.domain[parent]:
+        if distance <= radius or tree.blocked[parent] == ZERO:
             load(tree.nodes, parent, desk.a)
-            steer(desk.a, desk.b, distance, request.reach)
+            steer(desk.a, desk.b, distance, reach)
             copy(desk.b, slot_at(s, w).q, lane)
             if lane == 0:
                 s.slots.fate[w], s.slots.parent[w] = PROPOSED, parent
@@ -166,7 +186,7 @@ def connect(s, now, w):
     desk, which = s.desk, 1 - extended(now, w)
     copy_all(slot_at(s, w).q, desk.b)
     target, squared = nearest(tree_at(s, which).nodes, count_of(now, which), desk.b, desk.squared, s.worker.lane)
-    go_to(s, w, target, squared)
+    go_to(s, now, w, target, squared)
 
 
 @lean_njit
@@ -178,23 +198,26 @@ def connect_goal(s, now, w):
         copy(desk.b, slot_at(s, w).q, s.worker.lane)
         if s.worker.lane == 0:
             s.slots.parent[w] = 0
-        go_to(s, w, goal, squared_distance(goals.nodes, goal, desk.b))
+        go_to(s, now, w, goal, squared_distance(goals.nodes, goal, desk.b))
 
 
 @lean_njit
-def go_to(s, w, target, squared):
-    """The way of slot w to a node of the other tree, in steps as short as the request says."""
+def go_to(s, now, w, target, squared):
+    """The way of slot w to a node of the other tree, in steps as short as motions are now."""
     slots = s.slots
-    steps = max(1, int(math.ceil(min(math.sqrt(squared) / s.request.reach, MOST_STEPS))))
+    reach = less(s.request.reach, now.shorter)
+    steps = max(1, int(math.ceil(min(math.sqrt(squared) / reach, MOST_STEPS))))
     if s.worker.lane == 0:
         slots.fate[w], slots.target[w], slots.steps[w], slots.reached[w] = GROWN, target, steps, steps
 
 
 @lean_njit
 def extended(now, w):
-    """SWAP: the tree that slot w extends, the smaller one for the first, and so in turns."""
-    smaller = 0 if now.count_a <= now.count_b else 1
-    return 0 if now.straight else (smaller + w) & 1
+    """SWAP: the tree that slot w extends, the smaller one for the first slot. Slots are shared by the squares of the
+    trees' sizes, so that a tree that hardly grows gets nearly all."""
+    a, b = now.count_a * now.count_a, now.count_b * now.count_b
+    smaller, larger = (0, b) if a <= b else (1, a)
+    return 0 if now.straight else smaller if w * SPREAD % SHARES * (a + b) < SHARES * larger else 1 - smaller
 
 
 @lean_njit
@@ -278,7 +301,7 @@ def plant(s, root, is_free, q):
     for k in range(lane, len(q), lane_count()):
         tree.nodes[place(i, k, len(q))] = q[k] if is_free else AWAY
     if lane == 0:
-        tree.cost[i], tree.domain[i], tree.parents[i] = ZERO, FAR, -1 - i
+        tree.cost[i], tree.blocked[i], tree.parents[i] = ZERO, ZERO, -1 - i
         if is_free:
             add(s.board.free_start if root == 0 else s.board.free_goals, 0, 1)
 
@@ -288,7 +311,7 @@ def append(s, now):
     """The end of a round -> SOLVED and the slot that joined the trees at the least cost; or FULL; or SEARCHING and the
     Round that comes next, when all have met."""
     request, worker = s.request, s.worker
-    new_a, new_b, winner = outcome(s, now)
+    new_a, new_b, shorter, closer, winner = outcome(s, now)
     drawn = now.drawn if now.straight else now.drawn + now.batch
     count_a, count_b = now.count_a + new_a, now.count_b + new_b
     first = worker.number == 0 and worker.lane == 0
@@ -301,22 +324,29 @@ def append(s, now):
     for w in range(worker.number, now.batch, worker.count):
         if s.slots.fate[w] == GROWN:
             add_nodes(s, now, w)
-        elif s.slots.fate[w] == BLOCKED and request.radius > ZERO and worker.lane == 0:
-            tree_at(s, extended(now, w)).domain[s.slots.parent[w]] = request.radius
+        elif s.slots.fate[w] == BLOCKED and worker.lane == 0:
+            tree_at(s, extended(now, w)).blocked[s.slots.parent[w]] = 1
     if first:
         s.board.drawn[0], s.board.counts[0], s.board.counts[1] = drawn, count_a, count_b
+        s.board.lengths[0], s.board.lengths[1] = shorter, closer
     goal, batch = now.goal + now.batch, batch_after(request, drawn)
-    return SEARCHING, 0, Round(now.straight and goal < request.goals, goal, drawn, batch, count_a, count_b)
+    straight = now.straight and goal < request.goals
+    return SEARCHING, 0, Round(straight, goal, drawn, batch, count_a, count_b, shorter, closer)
 
 
 @lean_njit
 def outcome(s, now):
-    """-> how many nodes a round adds to each tree, and the slot that joins them at the least cost, or -1."""
-    slots, new_a, new_b, best, winner = s.slots, 0, 0, FAR, -1
+    """-> how many nodes a round adds to each tree; Round.shorter and closer of the next one; the slot that joins the
+    trees at the least cost, or -1."""
+    request, slots, new_a, new_b, best, winner = s.request, s.slots, 0, 0, FAR, -1
+    blocked, free, outside = 0, 0, 0
     for w in range(s.worker.lane, now.batch, lane_count()):
+        blocked += slots.fate[w] == BLOCKED
+        outside += slots.fate[w] == LOST
         if slots.fate[w] == GROWN:
             which, reached, q = extended(now, w), int(slots.reached[w]), slot_at(s, w).q
             grown = 0 if now.straight else 1
+            free += grown
             new_a += grown if which == 0 else reached
             new_b += reached if which == 0 else grown
             if reached == slots.steps[w]:
@@ -327,7 +357,15 @@ def outcome(s, now):
                 if cost < best:
                     best, winner = cost, w
     best, winner = least_lane(best, winner)
-    return sum_lanes(new_a), sum_lanes(new_b), winner
+    blocked, free, outside = sum_lanes(blocked), sum_lanes(free), sum_lanes(outside)
+    shorter = changed(now.shorter, blocked - FREE * free, request.shortest)
+    closer = changed(now.closer, blocked - OUTSIDE * outside, request.closest)
+    return sum_lanes(new_a), sum_lanes(new_b), shorter, closer, winner
+
+
+@lean_njit
+def changed(samples, more, most):
+    return min(max(samples + min(max(more, -MOST_CHANGE), MOST_CHANGE), 0), most)
 
 
 @lean_njit
@@ -342,7 +380,7 @@ def add_nodes(s, now, w):
         put(this.nodes, a, q, lane)
         if lane == 0:
             this.cost[a] = this.cost[parent] + weighted_distance(this.nodes, parent, q, weights)
-            this.domain[a], this.parents[a] = FAR, parent
+            this.blocked[a], this.parents[a] = ZERO, parent
     whole = weighted_distance(that.nodes, target, q, weights)
     for i in range(lane, reached, lane_count()):
         part = np.float32(i + 1) / np.float32(steps)
@@ -350,7 +388,7 @@ def add_nodes(s, now, w):
             near = that.nodes[place(target, k, dof)]
             that.nodes[place(b + i, k, dof)] = near + part * (q[k] - near) if i + 1 < steps else q[k]
         that.cost[b + i] = that.cost[target] + part * whole
-        that.domain[b + i], that.parents[b + i] = FAR, target if i == 0 else b + i - 1
+        that.blocked[b + i], that.parents[b + i] = ZERO, target if i == 0 else b + i - 1
 
 
 @lean_njit

@@ -33,7 +33,7 @@ class SearchTree(NamedTuple):
 
     nodes: np.ndarray = floats("2 * capacity * dof")  # in tiles of node_store
     cost: np.ndarray = floats("2 * capacity")  # of the way to a node
-    domain: np.ndarray = floats("2 * capacity")  # the radius within which a node takes samples
+    blocked: np.ndarray = floats("2 * capacity")  # not 0: a node failed to extend, and takes samples of its domain only
     parents: np.ndarray = ints("2 * capacity", gap="BOARD")  # of a root: -1 - its number
 
 
@@ -63,6 +63,7 @@ class Board(NamedTuple):
     free_start: np.ndarray = ints("1")
     goal: np.ndarray = ints("1")  # which one was reached
     corners: np.ndarray = ints("1")  # of the path
+    lengths: np.ndarray = ints("2")  # Round.shorter and closer
     # is the time up? A flag for every other step, so that nobody raises it again before all have read it
     halt: np.ndarray = ints("2")
 
@@ -115,7 +116,7 @@ def tree_at(s, which):
     """SearchTree 0, the start's, or 1, the goals'."""
     first = which * s.request.capacity
     return SearchTree(
-        s.trees.nodes[first * s.request.dof :], s.trees.cost[first:], s.trees.domain[first:], s.trees.parents[first:]
+        s.trees.nodes[first * s.request.dof :], s.trees.cost[first:], s.trees.blocked[first:], s.trees.parents[first:]
     )
 
 
