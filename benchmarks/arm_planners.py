@@ -65,11 +65,19 @@ EACH, EACH_QUICK = 10, 1  # generated problems of each family
 
 def arm_of(name, context, every=1):
     """Arm of every n-th problem whose start and goal are free on the hulls."""
+    if name in robots.SHARED:
+        rig, problems = robots.shared(name, context.data)
+        return Arm(name, rig.title, rig.model, [one for one in problems[::every] if _ends_free(rig.model, one)])
     usable = [
         problem for problem in load_problems(name, context.data) if problem.hull_valid_start and problem.hull_valid_goal
     ]
     robot = load_urdf(*robot_files(name, context.data), hull_tolerance=np.inf)
     return Arm(name, ROBOT_NAMES[name], robot, usable[::every])
+
+
+def _ends_free(robot, problem):
+    checker = CollisionChecker(robot, add_obstacles(CollisionWorld(), problem.obstacles), "cpu")
+    return checker.configurations_valid([problem.start, *problem.goals]).all()
 
 
 def generated_arm(name, each):
@@ -84,6 +92,9 @@ def problem_of(key, data=None):
     if key.startswith(GENERATED):
         problem = generated_problems.maker_of(robot).problem(family, int(index))
         return robots.rig(robot).coal_arguments, problem
+    if robot in robots.SHARED:
+        rig, problems = robots.shared(robot, data)
+        return rig.coal_arguments, {problem.name: problem for problem in problems}[f"{family}/{index}"]
     return coal_peer.arguments_of(robot, data), _shared(robot, data)[f"{family}/{index}"]
 
 
@@ -95,8 +106,8 @@ def _shared(robot, data):
 def rrt_connect(context):
     """Rows of RRT-Connect on every problem, with OMPL's on coal as the peer on a subset."""
     rows = []
-    for name, every in (("panda", 1), ("ur5", 5)):
-        rows += with_data(ROBOT_NAMES[name], lambda name=name, every=every: _shared_rows(name, every, context))
+    for name, every in (("panda", 1), ("ur5", 5), ("fetch", 3), ("baxter", 3)):
+        rows += with_data(name, lambda name=name, every=every: _shared_rows(name, every, context))
     for name in robots.ROBOTS:
         rows += _generated_rows(name, context)
     rows += with_data("Panda", lambda: [ompl_row(context)])

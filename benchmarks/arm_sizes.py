@@ -18,13 +18,12 @@ from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld
-from gpu_planners.arm.geometry.decomposition import DEFAULT_TOLERANCE
 from gpu_planners.arm.planners import rrt_connect
 
 from . import coal_peer, robots
 from .arm_checks import CONTACT, stepped
 from .harness import Benchmark, Row, exponents, median, progress, seconds, told, with_data
-from .problems import add_obstacles, load_problems, robot_files
+from .problems import add_obstacles
 
 JOINTS = 2, 3, 5, 7, 10, 15, 20, 30
 VERTICES = 8, 16, 32, 64, 125, 250, 500, 1000
@@ -163,16 +162,6 @@ def _written(folder, links, disabled, tips):
     return robots.rig_of(folder.name, urdf, folder, r"joint_\d+", tips, srdf)
 
 
-def baxter(data=None):
-    """(Rig of Baxter's two arms, meshes in pieces, its shared problems, whose joints are in the Rig's order)."""
-    urdf, srdf = robot_files("baxter", data)
-    options = {"hull_tolerance": DEFAULT_TOLERANCE}
-    rig = robots.rig_of("baxter", urdf, urdf.parent, r"(left|right)_[sew]\d", (), srdf, **options)
-    problems = load_problems("baxter", data)
-    order = [problems[0].joint_names.index(joint) for joint in rig.model.joint_names]
-    return rig, [replace(one, start=one.start[order], goals=one.goals[:, order]) for one in problems]
-
-
 def boxes():
     """[obstacle dict] around an arm, always the same."""
     rng = np.random.default_rng(0)
@@ -210,7 +199,7 @@ def _row(case, rig_of, device, quick):
 
 def _baxter_row(device, context):
     """Rates among the boxes; plans of its own problems whose start and goal are free."""
-    rig, problems = baxter(context.data)
+    rig, problems = robots.shared("baxter", context.data)
     row = _row(f"Baxter, {len(rig.model.self_collision_pairs)} pairs", lambda: rig, device, context.quick)
     if not row.figures:
         return row

@@ -1,4 +1,4 @@
-"""Robots that need no shared data: real ones of example-robot-data, and a gantry of our own.
+"""Robots: real ones of example-robot-data, a gantry of our own, and two of the shared data that are planned as wholes.
 
 `Rig` holds one of them as the planners know it, and builds the scene of coal that re-checks it from the same files.
 """
@@ -6,14 +6,17 @@
 import functools
 import re
 import xml.etree.ElementTree as ET
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from gpu_planners.arm import RobotModel, load_urdf
+from gpu_planners.arm.geometry.decomposition import DEFAULT_TOLERANCE
 from gpu_planners.errors import GpuPlannersError
 from gpu_planners.share import example_robots_share, share_folder
+
+from .problems import load_problems, robot_files
 
 MOVING = ("revolute", "continuous", "prismatic")
 
@@ -131,6 +134,28 @@ def pieces_of(robot):
             T = np.linalg.inv(robot.T_frame_link[index]) @ shape.pose
             pieces.setdefault(shape.name.rpartition("#")[0], []).append(shape.vertices @ T[:3, :3].T + T[:3, 3])
     return pieces
+
+
+SHARED = {  # title, planning joints
+    "fetch": ("Fetch, sliding torso", r"torso_lift_joint|(shoulder|upperarm|elbow|forearm|wrist)_\w+_joint"),
+    "baxter": ("Baxter, two arms", r"(left|right)_[sew]\d"),
+}
+
+
+@functools.cache
+def shared(name, data=None):
+    """(Rig of a robot of SHARED, meshes in pieces; its shared problems, whose joints are in the Rig's order)."""
+    (title, joints), (urdf, srdf), problems = SHARED[name], robot_files(name, data), load_problems(name, data)
+    fixed = {}
+    for joint in ET.parse(urdf).getroot().findall("joint"):
+        if joint.get("type") in MOVING and joint.get("name") in problems[0].other_joints:
+            value, limit = problems[0].other_joints[joint.get("name")], joint.find("limit")
+            if joint.get("type") != "continuous":  # grippers are open wider than their limits there
+                value = float(np.clip(value, *(float(limit.get(end, 0)) for end in ("lower", "upper"))))
+            fixed[joint.get("name")] = value
+    rig = rig_of(name, urdf, urdf.parent, joints, (), srdf, fixed, title, hull_tolerance=DEFAULT_TOLERANCE)
+    order = [problems[0].joint_names.index(joint) for joint in rig.model.joint_names]
+    return rig, [replace(one, start=one.start[order], goals=one.goals[:, order]) for one in problems]
 
 
 def unavailable(name):

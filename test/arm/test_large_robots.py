@@ -4,7 +4,7 @@ two arms, a chain of 100 joints. On the CPU against coal and pinocchio; on CUDA 
 import numpy as np
 import pytest
 
-from benchmarks import arm_sizes
+from benchmarks import arm_sizes, robots
 from benchmarks.arm_checks import stepped
 from benchmarks.problems import add_obstacles, missing_data
 from gpu_planners.arm import CollisionChecker, CollisionWorld
@@ -25,7 +25,7 @@ def tree(request, tmp_path_factory):
 @pytest.fixture(scope="module")
 def baxter():
     """(robots.Rig, problems whose start and goal are free)"""
-    rig, problems = arm_sizes.baxter()
+    rig, problems = robots.shared("baxter")
     usable = [
         one for one in problems[::10] if among(rig, one.obstacles).configurations_valid([one.start, one.goals[0]]).all()
     ]
@@ -115,6 +115,18 @@ def test_plans_of_a_tree_are_free(tree):
     for start, goal in far_ends(checker, 2):
         result = rrt_connect.solve(start, goal, checker, rrt_connect.Settings(shortcut_rounds=0, time_limit_s=60))
         assert result.solved and scene.first_collision(result.path, spacing=0.002) is None
+
+
+@needs_data
+@pytest.mark.parametrize("batch", [1, 16])
+def test_motions_adapt_to_two_arms(baxter, batch):
+    """Lengths that follow from the number of joints alone took five times as many samples, and rounds that gave both
+    trees the same share eight times."""
+    rig, problems = baxter
+    settings = rrt_connect.Settings(shortcut_rounds=0, searches=1, batch=batch, time_limit_s=60)
+    results = [rrt_connect.solve(one.start, one.goals, among(rig, one.obstacles), settings) for one in problems]
+    assert all(result.solved for result in results)
+    assert np.median([result.samples for result in results]) < 5000
 
 
 class TestOnCuda:
