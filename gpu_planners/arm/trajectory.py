@@ -26,14 +26,13 @@ from ..errors import SettingsError, shown
 from ..settings import Setting
 from .motion import curve
 from .motion.curve import Curve, straight
+from .motion.estimate import AWAY, JERK_TIME_S
 from .motion.pacing import Limits
 from .motion.timing import Leg, body_checker, room, timed
 
 DEVIATION = Setting(0.1, "How far the motion may leave its corners", 0.0, 1e6, unit="rad or m")
-JERK_TIME_S = 0.1  # default jerk limit: full acceleration is reached in this time
 GREATEST_LIMIT = 1e300  # of a derived jerk
 OUTSIDE = 1e-6  # rad or m that float32 may be beyond a limit; it is taken to it
-AWAY = 16 / 3  # cut = AWAY * deviation / |u_next - u|
 
 
 @checked()

@@ -11,6 +11,7 @@ from robots_at_hand import panda as load_panda
 from benchmarks import robots
 from benchmarks.problems import add_obstacles, load_problems, missing_data, robot_files
 from gpu_planners.arm import CollisionChecker, CollisionWorld, Status, load_urdf
+from gpu_planners.arm.motion.estimate import estimated_duration
 from gpu_planners.arm.planners import prm, rrt_connect
 from gpu_planners.arm.planners.query import Query
 from gpu_planners.arm.planners.result import path_length
@@ -190,6 +191,25 @@ def test_the_time_to_optimise_is_kept_and_used(panda):
     few = rrt_connect.solve(*query, rrt_connect.Settings(optimise_s=50.0, restarts=12, time_limit_s=60), seed=1)
     as_many = rrt_connect.solve(*query, rrt_connect.Settings(restarts=12, time_limit_s=60), seed=1)
     assert np.array_equal(few.path, as_many.path) and few.samples == as_many.samples
+
+
+def test_objective_time_takes_the_quickest_of_the_same_paths(panda):
+    lengths, seconds = np.zeros((2, 4)), np.zeros((2, 4))
+    _, problem = problem_of("panda", "shelf", 0)
+    query = problem.start, problem.goals, checker_among(panda, problem)
+    for i, objective in enumerate(("length", "time")):
+        settings = rrt_connect.Settings(restarts=20, objective=objective, time_limit_s=60)
+        for seed in range(4):
+            found = rrt_connect.solve(*query, settings, seed=seed)
+            lengths[i, seed] = found.cost
+            seconds[i, seed] = estimated_duration(found.path, panda.velocity, panda.acceleration)
+    assert (lengths[0] <= lengths[1]).all() and (seconds[1] <= seconds[0]).all() and (seconds[1] < seconds[0]).any()
+
+
+def test_objective_time_needs_limits():
+    settings = rrt_connect.Settings(objective="time")
+    with pytest.raises(SettingsError, match="objective is 'time'.*limits of velocity and acceleration"):
+        rrt_connect.solve(*straight_or_around(15), settings)
 
 
 def straight_or_around(gap):

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpu_planners.arm.motion import pacing
+from gpu_planners.arm.motion.estimate import estimated_duration
 from gpu_planners.arm.trajectory import time_parameterize
 from gpu_planners.errors import SettingsError
 
@@ -38,6 +39,16 @@ def test_random_paths(seed, count, deviation):
     rng = np.random.default_rng(seed)
     path = rng.uniform(-3, 3, (count, 3)) * rng.choice([1.0, 1e-3], (count, 1))
     check_rules(time_parameterize(path, VELOCITY, ACCELERATION, deviation=deviation), path, deviation)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_estimated_duration_is_near(seed):
+    rng = np.random.default_rng(seed)
+    paths = [rng.uniform(-2, 2, (count, len(VELOCITY))) for count in (2, 3, 5, 8)]
+    exact = np.array([time_parameterize(path, VELOCITY, ACCELERATION, deviation=0.1).duration for path in paths])
+    estimated = np.array([estimated_duration(path, VELOCITY, ACCELERATION) for path in paths])
+    assert (0.85 * exact < estimated).all() and (estimated < 1.05 * exact).all()
+    assert estimated_duration(paths[0][[0, 0]], VELOCITY, ACCELERATION) == 0
 
 
 def test_one_joint_alone_reaches_its_own_limits():

@@ -28,6 +28,7 @@ class NodeRrtConnect(RrtConnectSettings):
         f"counts. {BY_DEVICE:g}: {ON_CUDA} on CUDA, {ON_CPU} on the CPU",
         must=(f"{BY_DEVICE:g}, or a number from 0", lambda seconds: seconds >= 0 or seconds == BY_DEVICE),
     )
+    objective: str = changed(RrtConnectSettings, "objective", default="time")
 
     @classmethod
     def label(cls, name: str) -> str:

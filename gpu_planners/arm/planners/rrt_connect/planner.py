@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ....errors import SettingsError
 from ....parallel.sampling import folded_seed
 from ....parallel.team import clock_ns
 from ....settings import changed, setting
+from ...motion.estimate import estimated_duration
 from ..query import Query, check_call, dry_query, open_query, warm_once
-from ..result import PlanningResult, Status
+from ..result import PlanningResult, Status, path_length
 from ..settings import RANGE_RULE, PlannerSettings
 from . import cpu
 from .request import BatchShape
@@ -80,6 +82,12 @@ class Settings(PlannerSettings):
         86_400.0,
         unit="seconds",
     )
+    objective: str = setting(
+        "length",
+        "Which path of several searches is best: the one of least length, or of least time, as estimated for the "
+        "robot's limits and corners that are rounded by 0.1 rad",
+        choices=("length", "time"),
+    )
     max_samples: int = changed(PlannerSettings, "max_samples", text="Most configurations drawn in one search")
     time_limit_s: float = changed(
         PlannerSettings, "time_limit_s", text="Longest time for a query, or for a whole batch"
@@ -95,6 +103,8 @@ def solve(
     device give the same path unless time ends the search. seed: any integer
     """
     check_call(checker, settings, Settings)
+    if settings.objective == "time" and not hasattr(checker.robot, "acceleration"):
+        raise SettingsError("objective is 'time', but the checker's robot has no limits of velocity and acceleration")
     seed = folded_seed(seed)
     engine = engine_for(checker, raw=not settings.shortcut_rounds)
     query = open_query(start, goals, checker, settings, check=False)
@@ -105,27 +115,36 @@ def solve(
 
 
 def _improved(first, query, settings, seed, engine):
-    """The shortest path of further searches: of `restarts`, and of those for which optimise_s has time."""
+    """The best path of further searches: of `restarts`, and of those for which optimise_s has time."""
     searches = settings.restarts
     if settings.optimise_s:
         query = replace(query, deadline=min(query.deadline, clock_ns() + int(1e9 * settings.optimise_s)))
         searches = searches or MOST_RESTARTS
     if not searches:
         return first
-    # of any path: straight to the nearest goal
-    shortest = np.sqrt(((query.goals - query.start) ** 2 @ query.weights).min())
-    best, samples, history = first, first.samples, [(first.samples, first.time_s, first.cost)]
+    value = _value_of(query, settings)
+    least = min(value(np.stack([query.start, goal])) for goal in query.goals)  # of any path: straight to a goal
+    best, found = first, value(first.path)
+    samples, history = first.samples, [(first.samples, first.time_s, first.cost)]
     seeds = (folded_seed(seed + i * RESTART) for i in range(1, searches + 1))
     with closing(engine.solve_each(query, settings, seeds)) as results:
-        while best.cost > (1 + 1e-6) * shortest and not query.late() and (again := next(results, None)):
+        while found > (1 + 1e-6) * least and not query.late() and (again := next(results, None)):
             samples += again.samples
             if again.status in (Status.TIMED_OUT, Status.WORLD_CHANGED):
                 best = best if again.status is Status.TIMED_OUT else again
                 break
-            if again.cost < best.cost:
-                best = again
+            if again.solved and value(again.path) < found:
+                best, found = again, value(again.path)
                 history.append((samples, max(history[-1][1], again.time_s), again.cost))
     return replace(best, samples=samples, time_s=query.elapsed(), history=np.array(history))
+
+
+def _value_of(query, settings):
+    """What further searches make less: a function of a path."""
+    if settings.objective == "length":
+        return lambda path: path_length(path, query.weights)
+    robot = query.checker.robot
+    return lambda path: estimated_duration(path, robot.velocity, robot.acceleration)
 
 
 def engine_for(checker, many: bool = False, raw: bool = False) -> Any:
