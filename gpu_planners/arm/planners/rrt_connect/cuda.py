@@ -144,26 +144,24 @@ engine_on = functools.cache(CudaEngine)  # (device, dof, scratch_sizes) -> that 
 
 
 class Pass(NamedTuple):
-    """How problems are searched until they have drawn `until` samples. Those that are left go on in the next pass,
-    where each has a larger part of the device: a team of more blocks.
-
-    batch: samples of a round; fresh: do problems begin anew? Their luck may be better
-    """
+    """How problems are searched, with `batch` samples in a round, until they have drawn `until`. Those that are left go
+    on in the next pass, where each has a larger part of the device: a team of more blocks."""
 
     batch: int
-    fresh: bool
     until: int
 
 
-FIRST = Pass(4, True, 256)  # no trees are kept of so many problems
+FIRST = Pass(4, 256)  # no trees are kept of so many problems, so those that are left begin anew
 LATER = (
-    Pass(8, True, 512),
-    Pass(16, False, 1024),
-    Pass(32, False, 2048),
-    Pass(64, False, 4096),
-    Pass(128, True, 8192),
-    Pass(256, False, 16384),
-    Pass(256, True, GREATEST),
+    Pass(8, 512),
+    Pass(16, 1024),
+    Pass(32, 2048),
+    Pass(64, 4096),
+    Pass(128, 8192),
+    Pass(256, 16384),
+    Pass(512, 65536),
+    Pass(1024, 131072),
+    Pass(1024, GREATEST),
 )
 
 
@@ -210,13 +208,15 @@ class Passes:
             left = self._pass(FIRST, left, 0)
             self._shorten()
         passes = [one for one in LATER if one.batch >= self._blocks] or [LATER[-1]]
-        passes[0] = passes[0]._replace(fresh=True)
         most = max(1, KEPT // tree_sizes(self._dof, self._capacity)[0])
         for group in np.array_split(left, -(-len(left) // most)) if left else ():
             at_work = group.tolist()
             self._ask(at_work, trees=np.arange(len(group)))
             for one in passes:
-                at_work = self._pass(one, at_work, len(group)) if at_work else []
+                at_work = self._pass(one, at_work, len(group))
+                if not at_work:
+                    break
+                self._ask(at_work, fresh=0)
         self._shorten()
         self._read()
         return self._results
@@ -231,7 +231,7 @@ class Passes:
         """Search problems of these numbers -> those that are left. kept: how many problems' trees are, 0: none"""
         until = min(one.until, self._settings.max_samples)
         batch = self._settings.batch or one.batch
-        self._ask(numbers, fresh=int(one.fresh), until=until, batch=batch, first=batch)
+        self._ask(numbers, until=until, batch=batch, first=batch)
         team = self._search.blocks_of_each(len(numbers))
         teams = min(self._search.most_blocks // team, len(numbers))
         trees = self._work(self._search, "trees", kept or teams, tree_sizes(self._dof, self._capacity))
