@@ -14,7 +14,7 @@ RECHECKED = 5  # every n-th problem's paths
 def batches(context):
     """Rows of the batch on each device, OMPL one problem after another, and VAMP's quoted figure."""
     rows = []
-    for name, every_on_cpu in (("panda", 1), ("ur5", 5)):
+    for name, every_on_cpu in (("panda", 1), ("ur5", 5), ("fetch", 5), ("baxter", 5)):
         for device, missing in context.asked_for():
             arm = arm_of(name, context, 10 if context.quick else every_on_cpu if device == "cpu" else 1)
             if missing:
