@@ -58,7 +58,7 @@ class Arm:
         return f"{self.name}/{problem.name}"
 
 
-ROBOT_NAMES = {"panda": "Panda", "ur5": "UR5"}
+ROBOT_NAMES = {"panda": "Panda", "ur5": "UR5"} | {name: title for name, (title, _) in robots.SHARED.items()}
 GENERATED = "generated/"
 EACH, EACH_QUICK = 10, 1  # generated problems of each family
 
@@ -67,7 +67,7 @@ def arm_of(name, context, every=1):
     """Arm of every n-th problem whose start and goal are free on the hulls."""
     if name in robots.SHARED:
         rig, problems = robots.shared(name, context.data)
-        return Arm(name, rig.title, rig.model, [one for one in problems[::every] if _ends_free(rig.model, one)])
+        return Arm(name, ROBOT_NAMES[name], rig.model, [one for one in problems[::every] if _ends_free(rig.model, one)])
     usable = [
         problem for problem in load_problems(name, context.data) if problem.hull_valid_start and problem.hull_valid_goal
     ]
@@ -107,7 +107,7 @@ def rrt_connect(context):
     """Rows of RRT-Connect on every problem, with OMPL's on coal as the peer on a subset."""
     rows = []
     for name, every in (("panda", 1), ("ur5", 5), ("fetch", 3), ("baxter", 3)):
-        rows += with_data(name, lambda name=name, every=every: _shared_rows(name, every, context))
+        rows += with_data(ROBOT_NAMES[name], lambda name=name, every=every: _shared_rows(name, every, context))
     for name in robots.ROBOTS:
         rows += _generated_rows(name, context)
     rows += with_data("Panda", lambda: [ompl_row(context)])
