@@ -7,7 +7,7 @@
             if EXTEND(T_a, q_rand) -> q_new       extend: the step from the node nearest to q_rand towards it
                 if CONNECT(T_b, q_new) = Reached  connect: from the node nearest to q_new as far as it is free
                     return PATH(T_a, T_b)         append, path
-            SWAP(T_a, T_b)                        extended: half of a round's samples extend one tree, half the other
+            SWAP(T_a, T_b)                        extended: a round extends both, the smaller one with more samples
 
 Motions are proven between these (`check`), by any worker; `append` numbers new nodes in the order of the samples, so
 that the trees never depend on timing. A round of one sample extends the smaller tree. The first rounds are smaller
