@@ -10,11 +10,12 @@ after a time, so a seed gives the same problems on any machine.
 import functools
 import itertools
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld
+from gpu_planners.arm.planners import rrt_connect
 from gpu_planners.arm.robot.model import attached
 from gpu_planners.datasets.furniture import FAMILIES, Reached, furnish, reached
 from gpu_planners.errors import GpuPlannersError
@@ -32,6 +33,10 @@ CHOICES = 8  # choices of places tried in each,
 TRIED = 6000  # configurations of each end effector in its place,
 JOINED = 2000  # and configurations of all end effectors together
 STRAIGHT = 200  # places at which a straight way is looked at
+HARD = 1000  # samples that searches for a hard problem take at least,
+SEEDS = (0, 1)  # each of them;
+NARROW = 0.7  # of the usual opening: in furniture for hard problems
+MOST = 200_000  # at most: what is not solved may have no solution
 
 
 @dataclass(frozen=True)
@@ -50,10 +55,10 @@ class Pool:
     room: Reached
 
 
-def problems(robot, count, seed=0, families=tuple(FAMILIES), goals=1):
+def problems(robot, count, seed=0, families=tuple(FAMILIES), goals=1, hard=False):
     """[Problem] for a robot of robots.ROBOTS, `count` of each family. See Maker.problem."""
     maker = maker_of(robot)
-    return [maker.problem(family, index, seed, goals) for family in families for index in range(count)]
+    return [maker.problem(family, index, seed, goals, hard) for family in families for index in range(count)]
 
 
 @functools.cache
@@ -78,28 +83,32 @@ class Maker:
         if not len(self._parked):
             raise GpuPlannersError(f"{rig.name}: none of {PARKED} random configurations is free of self-collision")
 
-    def problem(self, family, index, seed=0, goals=1):
-        """Problem `index` of a family of furniture.FAMILIES. goals: how many it has at most, all in the same places.
+    def problem(self, family, index, seed=0, goals=1, hard=False):
+        """Problem `index` of a family of furniture.FAMILIES. goals: how many it has at most, all in the same places
+        hard: it is in narrow furniture, and searches by our RRT-Connect take HARD samples and more
 
-        Raises GpuPlannersError for another family, and where the robot does not fit into any furniture tried.
+        Raises GpuPlannersError for another family, and where the robot does not fit into any furniture tried, or finds
+        none of it hard: tables and boxes seldom are for a single arm.
         """
         if family not in FAMILIES:
             raise GpuPlannersError(f"family is {family!r}; allowed: {', '.join(FAMILIES)}")
         rng = np.random.default_rng([self._own, zlib.crc32(family.encode()), index, seed])
         for _ in range(SCENES):
-            obstacles, places = self._scene(family, rng)
+            obstacles, places = self._scene(family, rng, NARROW if hard else 1.0)
             self._enter(obstacles)
             parked = self._parked[self._checker.configurations_valid(self._parked)]
             if len(parked) < ROOM * len(self._parked):
                 continue
-            if ends := self._ends(obstacles, places, parked[0], goals, rng):
+            ends = self._ends(obstacles, places, parked[0], goals, rng)
+            if ends and (not hard or self._is_hard(*ends)):
                 joints = self.model.joint_names
                 return Problem(family, index, joints, obstacles, *ends, dict(self.rig.fixed), True, True, np.nan)
         raise GpuPlannersError(f"{self.rig.name}: no {family} with a start and a goal in it among {SCENES}")
 
-    def _scene(self, family, rng):
+    def _scene(self, family, rng, wide):
         """([obstacle dict], [(N,) bool of each tip: which of the pool are in the place]) in the root frame."""
-        obstacles, places, turn, origin = furnish(family, self.pool.room, len(self.rig.tips), rng)
+        room = replace(self.pool.room, opening=wide * self.pool.room.opening)
+        obstacles, places, turn, origin = furnish(family, room, len(self.rig.tips), rng)
         local = (self.pool.tips - origin) @ turn
         return obstacles, [((local > low) & (local < high)).all(axis=2) for low, high in places]
 
@@ -153,6 +162,15 @@ class Maker:
             if len(found) == count:
                 break
         return np.array(found).reshape(-1, self.model.dof)
+
+    def _is_hard(self, start, goals):
+        self._checker.margin = 0.0
+        for seed in SEEDS:
+            settings = rrt_connect.Settings(shortcut_rounds=0, searches=1, max_samples=MOST, time_limit_s=3600.0)
+            result = rrt_connect.solve(start, goals, self._checker, settings, seed)
+            if not result.solved or result.samples < HARD:
+                return False
+        return True
 
     def _straight(self, start, goals):
         """Is a straight way from start (1, dof) to one of the goals (G, dof) free, looked at in STRAIGHT places?"""

@@ -9,8 +9,10 @@ from robots_at_hand import maker_of
 
 from benchmarks import robots
 from benchmarks.generated_problems import CLEARANCE, STRAIGHT, Maker, problems
-from benchmarks.problems import pose_of
+from benchmarks.problems import add_obstacles, pose_of
+from gpu_planners.arm import CollisionChecker, CollisionWorld
 from gpu_planners.arm.geometry.shapes import ShapeKind
+from gpu_planners.arm.planners import rrt_connect
 from gpu_planners.datasets.furniture import FAMILIES
 from gpu_planners.errors import GpuPlannersError
 from gpu_planners.share import share_folder
@@ -60,6 +62,20 @@ def test_ends_are_free_by_coal_and_the_straight_way_is_not(robot, count):
         straight = problem.start + np.linspace(0, 1, STRAIGHT)[:, None] * (problem.goals[0] - problem.start)
         assert any(scene.in_collision(q) for q in straight), problem.name
     assert maker.refused == 0  # else a machine without coal would make other problems
+
+
+@pytest.mark.parametrize("robot", ["panda", BAXTER])
+def test_hard_problems_are_hard(robot):
+    pytest.importorskip("coal")
+    maker = maker_of(robot)
+    problem = maker.problem("cage", 0, hard=True)
+    checker = CollisionChecker(maker.rig.model, add_obstacles(CollisionWorld(), problem.obstacles), "cpu")
+    settings = rrt_connect.Settings(shortcut_rounds=0, searches=1, time_limit_s=60)
+    results = [rrt_connect.solve(problem.start, problem.goals, checker, settings, seed) for seed in (2, 3, 4)]
+    assert all(result.solved for result in results)
+    assert np.median([result.samples for result in results]) > 500  # by seeds that did not choose it
+    scene = maker.rig.coal_scene(problem.obstacles)
+    assert not scene.in_collision(problem.start) and not scene.in_collision(problem.goals[0])
 
 
 @pytest.mark.parametrize("robot", ["panda", "gantry"])
