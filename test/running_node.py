@@ -21,8 +21,9 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
+from gpu_planners.nodes.common.ros import DEEP
+
 DEVICE = os.environ.get("GPU_PLANNERS_TEST_DEVICE", "cpu")  # of nodes whose test names none
-DEEP = QoSProfile(depth=1000)  # by default a client keeps 10 responses, also to others, that it has not looked at
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 _FIRST_DOMAIN = int(os.environ["ROS_DOMAIN_ID"])  # of this process: see conftest.py
 _NODES = 5  # at a time, on domains of their own
@@ -94,7 +95,9 @@ class RunningNode:
             rclpy.shutdown(context=self.context)
             raise
         self.client_node = Node("client", context=self.context)
-        self.client = self.client_node.create_client(service[0], f"/{name}/{service[1]}", qos_profile=DEEP)
+        self.client = self.client_node.create_client(
+            service[0], f"/{name}/{service[1]}", qos_profile=DEEP
+        )  # by default it keeps 10 responses
         self._executors = [SingleThreadedExecutor(context=self.context) for _ in range(2)]
         for executor, node in zip(self._executors, (self.node, self.client_node)):
             executor.add_node(node)

@@ -15,7 +15,7 @@ from node_harness import ROBOT, RunningNode, request
 from rclpy.action import ActionClient
 from rclpy.action.server import ServerGoalHandle
 from rclpy.service import Service
-from running_node import DEEP, LATCHED, shared, starter
+from running_node import LATCHED, shared, starter
 from std_msgs.msg import String
 
 from gpu_planners.compiling import Part, Progress
@@ -23,6 +23,7 @@ from gpu_planners.nodes.arm.codes import ABORT, SUCCESS
 from gpu_planners.nodes.common.actions import Longer
 from gpu_planners.nodes.common.compiling import Background
 from gpu_planners.nodes.common.request_error import NotBegunError
+from gpu_planners.nodes.common.ros import DEEP
 from gpu_planners_msgs.action import Move
 from gpu_planners_msgs.srv import AttachObjects, PlanMotion
 

@@ -72,7 +72,6 @@ COMPILING = """
 import os, signal, sys, threading, time
 import numpy as np
 from gpu_planners import inner_code
-from gpu_planners.code_cache import ctrl_c_outside_llvm
 from gpu_planners.grid import BlockPlanner, GridMap
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background may have it ignored

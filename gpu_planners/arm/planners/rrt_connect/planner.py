@@ -133,8 +133,8 @@ def _improved(first, query, settings, seed, engine):
             if again.status in (Status.TIMED_OUT, Status.WORLD_CHANGED):
                 best = best if again.status is Status.TIMED_OUT else again
                 break
-            if again.solved and value(again.path) < found:
-                best, found = again, value(again.path)
+            if again.solved and (now := value(again.path)) < found:
+                best, found = again, now
                 history.append((samples, max(history[-1][1], again.time_s), again.cost))
     return replace(best, samples=samples, time_s=query.elapsed(), history=np.array(history))
 
