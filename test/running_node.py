@@ -95,9 +95,8 @@ class RunningNode:
             rclpy.shutdown(context=self.context)
             raise
         self.client_node = Node("client", context=self.context)
-        self.client = self.client_node.create_client(
-            service[0], f"/{name}/{service[1]}", qos_profile=DEEP
-        )  # by default it keeps 10 responses
+        path = f"/{name}/{service[1]}"
+        self.client = self.client_node.create_client(service[0], path, qos_profile=DEEP)  # else it keeps 10 responses
         self._executors = [SingleThreadedExecutor(context=self.context) for _ in range(2)]
         for executor, node in zip(self._executors, (self.node, self.client_node)):
             executor.add_node(node)
