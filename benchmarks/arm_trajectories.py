@@ -5,6 +5,7 @@ collisions by coal.
 """
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +18,13 @@ from .harness import Benchmark, Row, median, percentile, progress
 from .problems import add_obstacles
 
 SETTINGS = rrt_connect.Settings(optimise_s=0.3, time_limit_s=5.0)
+QUICKEST = replace(SETTINGS, objective="time")
+ASKED = (
+    ("first path", replace(SETTINGS, optimise_s=0.0)),
+    ("shortest of 0.3 s", SETTINGS),
+    ("quickest of 0.3 s", QUICKEST),
+)
+BEST_S, BEST_QUICK_S = 30.0, 0.5  # of searching for the quickest motion that the others are compared with
 DEVIATION = 0.1  # rad or m
 EACH, EACH_QUICK = 4, 1  # problems of each family
 PLACES, JUDGED = 4000, 1000  # places at which the limits, and collisions, are looked at
@@ -61,6 +69,45 @@ def _timed(name, device, each):
         _row(case, f"gpu_planners, {device}: {who}", kept[deviation], kept[0.0])
         for who, deviation in (("stops at corners", 0.0), ("rounded corners", DEVIATION))
     ]
+
+
+def durations(context):
+    """Rows of the first path, the shortest and the quickest for every robot on each device."""
+    return _of_every_robot(context, lambda name, device: _durations(name, device, context.quick))
+
+
+def _durations(name, device, quick):
+    maker = generated_problems.maker_of(name)
+    checker, rows, best = CollisionChecker(maker.model, CollisionWorld(), device), [], []
+    long = replace(QUICKEST, optimise_s=BEST_QUICK_S if quick else BEST_S, time_limit_s=60.0)
+    problems = generated_problems.problems(name, EACH_QUICK)
+    for problem in progress(problems, f"durations, {name}"):
+        checker.world.clear()
+        add_obstacles(checker.world, problem.obstacles)
+        scene = None if coal_peer.unavailable() else maker.rig.coal_scene(problem.obstacles)
+        results = [
+            rrt_connect.solve(problem.start, problem.goals, checker, each) for _, each in (*ASKED, ("best", long))
+        ]
+        if all(result.solved for result in results):
+            *asked, longest = (_figures(result.path, DEVIATION, checker, scene) for result in results)
+            rows.append(asked)
+            best.append(min(figures["duration"] for figures in (*asked, longest)))
+    case = f"{robots.ROBOTS[name].title}, {len(rows)} paths"
+    return [
+        _compared(case, f"gpu_planners, {device}: {who}", of_one, np.array(best))
+        for (who, _), of_one in zip(ASKED, zip(*rows, strict=True), strict=True)
+    ]
+
+
+def _compared(case, subject, rows, best):
+    seconds = np.array([row["duration"] for row in rows])
+    figures = {
+        "duration_s": seconds.mean(),
+        "over_best": (seconds / best).mean(),
+        "worst_over_best": (seconds / best).max(),
+        "valid": f"{sum(row['free'] for row in rows)} of {len(rows)}",
+    }
+    return Row(case, subject, figures)
 
 
 def _figures(path, deviation, checker, scene):
@@ -151,6 +198,7 @@ COLUMNS = {
     "time_ms": "ms",
     "time_p95_ms": "ms",
 }
+DURATION_COLUMNS = {"duration_s": "length", "over_best": "ratio", "worst_over_best": "ratio", "valid": "text"}
 LINE_COLUMNS = {"solved": "text", "fraction": "length", "ended": "text", "time_ms": "ms", "time_p95_ms": "ms"}
 
 BENCHMARKS = (
@@ -163,6 +211,15 @@ BENCHMARKS = (
         "at most. Time: of the timing with its proof, the path known.",
         COLUMNS,
         trajectories,
+    ),
+    Benchmark(
+        "durations",
+        "Motions that take little time",
+        f"Generated problems, seed 0. Mean duration, with corners that deviate by {DEVIATION:g} rad at most; ratio to "
+        f"the quickest motion that these and {BEST_S:g} s with objective time found, mean and worst. Valid: by coal at "
+        "1000 places.",
+        DURATION_COLUMNS,
+        durations,
     ),
     Benchmark(
         "lines",

@@ -79,6 +79,8 @@ HEADINGS = {
     "over_100": "over 100",
     "duration_s": "duration, s",
     "over_stops": "x stops",
+    "over_best": "x best",
+    "worst_over_best": "worst x best",
     "worst_velocity": "velocity",
     "worst_acceleration": "acceleration",
     "worst_jerk": "jerk",

@@ -94,9 +94,6 @@ class Query:
         cost: float | None = None,
     ) -> PlanningResult:
         """path: (K, dof); goal: index into self.goals; at_goal: does the path end there, or only near it?"""
-        if self.checker.version != self.version:
-            text = "obstacles changed while the path was searched; ask again"
-            return self.failed(Status.WORLD_CHANGED, text, samples)
         robot, number, moved = self.checker.robot, int(self.goal_numbers[goal]), []
         inside = np.minimum(np.maximum(path, robot.lower), robot.upper)  # a float32 may lie a hair beyond a limit
         path = np.where(robot.continuous, path, inside)
@@ -112,7 +109,15 @@ class Query:
             moved += _moved(robot, f"goal {number}", self.asked_goals[number], self.goals[goal])
         history, texts = np.array(history, dtype=np.float64).reshape(-1, 3), tuple(moved)
         time_s, message = self.elapsed(), "; ".join(moved)
-        return PlanningResult(Status.SOLVED, path, cost, number, int(samples), time_s, message, history, texts)
+        found = PlanningResult(Status.SOLVED, path, cost, number, int(samples), time_s, message, history, texts)
+        return self.unless_changed(found)
+
+    def unless_changed(self, found: PlanningResult) -> PlanningResult:
+        """The result, or a failure where obstacles have changed since the query began."""
+        if self.checker.version == self.version:
+            return found
+        text = "obstacles changed while the path was searched; ask again"
+        return self.failed(Status.WORLD_CHANGED, text, found.samples)
 
 
 def open_query(

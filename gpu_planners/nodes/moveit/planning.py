@@ -8,6 +8,7 @@ import numpy as np
 from moveit_msgs.msg import MotionPlanRequest, RobotTrajectory
 
 from ...arm import upright
+from ...arm.motion.estimate import estimated_duration
 from ...arm.planners.settings import LEAST_TIME_S
 from ..arm import codes
 from ..arm.codes import CODE_OF_STATUS
@@ -75,7 +76,12 @@ def _by_sampling(kind, query, limit):
         raise RequestError(codes.START_STATE_VIOLATES_PATH_CONSTRAINTS, f"at the start {text}")
     goals, goal_of = _goals(regions, query, kept, began, limit)
     settings = settings_on(checker.device, settings)
-    best = None
+    by_time, best = getattr(settings, "objective", "length") == "time", None
+
+    def worth(result):
+        robot = checker.robot
+        return estimated_duration(result.path, robot.velocity, robot.acceleration) if by_time else result.cost
+
     for seed in range(max(1, request.num_planning_attempts)):
         left = began + limit - time.monotonic()
         if left < LEAST_TIME_S:
@@ -84,7 +90,7 @@ def _by_sampling(kind, query, limit):
             result = PLANNERS[kind].solve(start, goals, checker, replace(settings, time_limit_s=left), seed=seed)
         else:
             result = upright.solve(start, goals, checker, kept.rule, upright.Settings(time_limit_s=left), seed)
-        if best is None or (result.solved and (not best.solved or result.cost < best.cost)):
+        if best is None or (result.solved and (not best.solved or worth(result) < worth(best))):
             best = result
     if best is None:
         raise RequestError(codes.TIMED_OUT, f"the time limit of {limit:g} s was reached before the search began")
