@@ -112,6 +112,12 @@ class RobotModel:
         """
         return periodic_joints(self.frames, self.dof)
 
+    @cached_property
+    def branches(self) -> np.ndarray:
+        """(B, dof) bool: the joints of parts that do not carry each other, such as two arms, after a trunk that carries
+        all of them, if there is one. A robot that is a chain has none."""
+        return branches_of(self.frames, self.dof)
+
     def frame_poses(self, q: ArrayLike) -> np.ndarray:
         """(N, F, 4, 4) root_T_frame of configurations q (N, dof) or (dof,), rad or m; float64."""
         return poses_of_frames(self, self.as_configurations(q), range(len(self.frames)))
@@ -176,6 +182,25 @@ def periodic_joints(frames: np.ndarray, dof: int) -> np.ndarray:
     """(dof,) bool, RobotModel.periodic, of frames (F,) FRAME_DTYPE."""
     breaks = frames["prismatic"] | (frames["multiplier"] != np.round(frames["multiplier"]))
     return np.bincount(frames["joint"], breaks, dof) == 0
+
+
+def branches_of(frames: np.ndarray, dof: int) -> np.ndarray:
+    """(B, dof) bool, RobotModel.branches, of frames (F,) FRAME_DTYPE."""
+    carries = np.eye(dof, dtype=bool)  # [i, j]: does joint i carry j?
+    for joint, carrier in zip(frames["joint"], frames["parent"]):
+        while carrier >= 0:
+            carries[frames["joint"][carrier], joint] = True
+            carrier = frames["parent"][carrier]
+    left = np.ones(dof, dtype=bool)
+    while left.any():
+        linked = (carries | carries.T) & left & left[:, None]
+        for _ in range(dof.bit_length()):
+            linked = linked @ linked
+        parts = np.unique(linked[left], axis=0)[::-1]
+        if len(parts) > 1:
+            return parts if left.all() else np.vstack([~left, parts])
+        left &= ~carries[:, left].all(axis=1)
+    return np.zeros((0, dof), dtype=bool)
 
 
 def poses_of_frames(robot: RobotModel, q: np.ndarray, frames: Iterable[int]) -> np.ndarray:

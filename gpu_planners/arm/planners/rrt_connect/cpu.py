@@ -8,6 +8,7 @@ on any number of cores.
 """
 
 import contextlib
+import functools
 import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
@@ -26,6 +27,7 @@ from ..query import Query
 from ..result import PlanningResult
 from . import request
 from .answer import solve_one
+from .apart import solve_apart
 from .request import ANSWER, INTS, NODES, SEARCHING, SOLVED, STOPPED, BatchShape, Problems
 from .state import CORNERS, state_sizes
 
@@ -35,10 +37,15 @@ APART = 1 << 39  # between the seeds of a query's searches
 
 
 def solve(query: Query, settings, seed: int, stop: threading.Event | None = None) -> PlanningResult:
-    """One query: a search, or several that race. stop: ends them soon after it is set, whatever they say then"""
+    """One query. stop: ends its searches soon after it is set, whatever they say then"""
+    return solve_apart(functools.partial(_solve_together, stop=stop or threading.Event()), query, settings, seed)
+
+
+def _solve_together(query, settings, seed, stop):
+    """A search in all joints, or several that race."""
     if query.late():
         return query.timed_out()
-    stop, searches = stop or threading.Event(), settings.searches or SEARCHES
+    searches = settings.searches or SEARCHES
     with contextlib.ExitStack() as stack:
         first = _Search(query, settings, seed, stop, stack)
         if searches > 1:

@@ -18,6 +18,7 @@ from ..node_store import whole_tiles
 from ..query import Query
 from ..result import PlanningResult
 from . import answer, request
+from .apart import solve_apart
 from .request import ANSWER, INTS, NODES, SEARCHING, SOLVED, BatchShape, Problems, request_size, set_fields
 from .scene_store import GREATEST, SceneStore, sizes_of
 from .state import CORNERS, state_sizes, tree_sizes, work_sizes
@@ -86,6 +87,9 @@ class CudaEngine:
 
     def solve(self, query: Query, settings, seed: int) -> PlanningResult:
         """One query on all multiprocessors."""
+        return solve_apart(self._solve_together, query, settings, seed)
+
+    def _solve_together(self, query, settings, seed):
         if query.late():
             return query.timed_out()
         launch, goals, batch = self._one, len(query.goals), settings.batch or BATCH_FOR_ONE

@@ -27,7 +27,9 @@ from ..query import Query, check_call, dry_query, open_query, warm_once
 from ..quicken import quicken
 from ..result import PlanningResult, Status, path_length
 from ..settings import RANGE_RULE, PlannerSettings
+from ..shortcut import warm_up_shortcut
 from . import cpu
+from .apart import branches_of
 from .request import BatchShape
 
 RESTART, MOST_RESTARTS = 1 << 40, 100_000  # between the seeds of restarts; of a query
@@ -162,6 +164,8 @@ def _value_of(query, settings):
 def engine_for(checker, many: bool = False, raw: bool = False) -> Any:
     """What solves queries on a checker's device: the module `cpu`, or a CudaEngine. It is warm for the checker and, if
     `many`, for batches, unless `raw` also for shortening: compiled, or loaded, before the clock of a query starts."""
+    if not raw and len(branches_of(checker)):
+        warm_up_shortcut(checker)
     engine: Any = cpu
     if checker.device == "cpu":
         many = raw = False  # the same code solves all of these
