@@ -96,11 +96,12 @@ def checked_speeds(speeds: ArrayLike | None, agents: int, motion: Motion, settin
     if speeds is None:
         return np.tile(np.array(speed_of(motion, settings), np.int32), (agents, 1))
     array = _integers(speeds, "speeds", (agents, 2), ", ticks of a move and of a turn")
-    right = ((array >= 1) & (array <= settings.horizon)).all(axis=1)
+    right = ((array >= 1) & (array <= settings.least_horizon)).all(axis=1)
     if not right.all():
         agent = int(np.argmin(right))
         raise GridMapError(
-            f"speeds[{agent}] is {shown(array[agent].tolist())}; allowed: 1 .. {settings.horizon} ticks, the horizon"
+            f"speeds[{agent}] is {shown(array[agent].tolist())}; allowed: 1 .. {settings.least_horizon} ticks, "
+            "the horizon"
         )
     array = array.astype(np.int32)
     if motion.headings == 1:

@@ -76,11 +76,11 @@ class _Group:
 class Deadlocks:
     """The group of agents that plans together, if there is one. For agents of size 1 whose actions take one tick.
 
-    width: of the map; horizon: ticks of an option; memory_limit_bytes: of a search
+    width: of the map; memory_limit_bytes: of a search
     """
 
-    def __init__(self, width: int, model: Model, horizon: int, memory_limit_bytes: int):
-        self._width, self._model, self._horizon, self._memory = width, model, horizon, memory_limit_bytes
+    def __init__(self, width: int, model: Model, memory_limit_bytes: int):
+        self._width, self._model, self._memory = width, model, memory_limit_bytes
         self.forget()
 
     def forget(self) -> None:
@@ -136,7 +136,7 @@ class Deadlocks:
         group = self._group
         if group is None:
             return
-        ticks = np.minimum(group.at + np.arange(1, self._horizon + 1), len(group.tiles) - 1)
+        ticks = np.minimum(group.at + np.arange(1, options.here.shape[2]), len(group.tiles) - 1)
         for k in np.flatnonzero(group.led):
             a = group.members[k]
             many, heading, table = ranked.many[a], agents.heading[a], agents.table[a]

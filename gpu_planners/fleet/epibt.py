@@ -14,7 +14,7 @@ from numba import prange
 
 from ..device import lean_njit, njit
 from .crew import SEVERAL, Crew, drop, hold, in_the_way, take
-from .pibt import DONE, FAILED, REFUSED, make_pibt
+from .pibt import DONE, FAILED, make_pibt
 from .ways import NOBODY
 
 MOST_VISITS = 10  # of an agent in a pass
@@ -25,7 +25,7 @@ class Pass(NamedTuple):
     beyond their square that those of one colour never meet, so the answer does not depend on the number of threads."""
 
     number: int
-    improving: bool  # push agents of higher priority too, and take only what does not raise the weighted costs of all
+    improving: bool  # push agents of higher priority too, as long as that does not raise the weighted costs of all
     order: np.ndarray  # (N,) int32 agents, square by square
     first: np.ndarray  # (squares + 1,) int32 where each square's agents begin in `order`
     side: int  # of a square
@@ -73,10 +73,10 @@ def _look(level, crew, aim):
         place = stacks.place[k, level]
         stacks.place[k, level] += 1
         option, cost = ranked.option[a, place], ranked.cost[a, place]
+        if aim.common.improving and stacks.loss[k, level] + stacks.weight[a] * cost > 0:
+            return FAILED  # so are the others, which cost more; whoever is pushed then seldom makes up for it
         other = in_the_way(a, option, crew)
         if other == NOBODY:
-            if aim.common.improving and stacks.loss[k, level] + stacks.weight[a] * cost > 0:
-                return REFUSED
             take(a, option, cost, crew)
             return DONE
         if other != SEVERAL and level + 1 < stacks.agent.shape[1] and _may_be_pushed(other, crew, aim):
@@ -98,31 +98,20 @@ def _may_be_pushed(a, crew, aim):
 
 
 @lean_njit
-def _take_back(level, crew, aim):
-    a = crew.stacks.agent[aim.square, level]
-    crew.stacks.open[a] = 0
-    take(a, crew.stacks.before[aim.square, level], crew.stacks.before_cost[aim.square, level], crew)
-
-
-@lean_njit
 def _give_up(level, crew, aim):
     """Give an agent its previous option back, whose tiles its pusher lets go."""
+    stacks, k = crew.stacks, aim.square
     if level > 0:
-        drop(crew.stacks.agent[aim.square, level - 1], crew)
-    _take_back(level, crew, aim)
+        drop(stacks.agent[k, level - 1], crew)
+    a = stacks.agent[k, level]
+    stacks.open[a] = 0
+    take(a, stacks.before[k, level], stacks.before_cost[k, level], crew)
 
 
 @lean_njit
-def _finish(level, done, crew, aim):
-    """Keep the outcome, or undo the search."""
-    if not done:
-        for i in range(level):
-            drop(crew.stacks.agent[aim.square, i], crew)
+def _finish(level, crew, aim):
     for i in range(level + 1):
-        if done:
-            crew.stacks.open[crew.stacks.agent[aim.square, i]] = 0
-        else:
-            _take_back(i, crew, aim)
+        crew.stacks.open[crew.stacks.agent[aim.square, i]] = 0
 
 
 _push = make_pibt(_enter, _look, _give_up, _finish)

@@ -134,9 +134,9 @@ def options_of(motion: Motion, speeds: tuple[Speed, ...], horizon: int, width: i
 def speed_of(motion: Motion, settings) -> Speed:
     """The speed that settings give. Raises SettingsError where the horizon is too short for it."""
     speed = Speed(settings.ticks_per_move, settings.ticks_per_turn if motion.headings > 1 else 1)
-    if settings.horizon < max(speed):
+    if settings.least_horizon < max(speed):
         raise SettingsError(
-            f"horizon is {settings.horizon} ticks; allowed: at least {max(speed)}, what the longest action takes"
+            f"horizon is {settings.least_horizon} ticks; allowed: at least {max(speed)}, what the longest action takes"
         )
     return speed
 
@@ -165,6 +165,11 @@ class Paces:
         """These paces and those of agents (N, 2)."""
         new = tuple(speed for speed in _different(speeds) if speed not in self.speeds)
         return Paces(self.speeds + new, *self._of_motion) if new else self
+
+    def ahead(self, horizon: int) -> "Paces":
+        """These paces with options of so many ticks."""
+        motion, _, width = self._of_motion
+        return Paces(self.speeds, motion, horizon, width)
 
     def tables(self, speeds: np.ndarray) -> np.ndarray:
         """(N, 2) speeds -> (N,) int32 tables of agents that can act"""

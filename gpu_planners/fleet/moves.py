@@ -245,7 +245,7 @@ def _stay(level, mover, step):
 
 
 @lean_njit
-def _swap_partners(level, done, mover, step):
+def _swap_partners(level, mover, step):
     """Let partners follow the agents that got the tile they like best."""
     for k in range(level, -1, -1):
         agent, other = mover.chain[k], mover.partner[k]

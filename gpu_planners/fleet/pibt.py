@@ -7,7 +7,7 @@ import numpy as np
 
 from ..device import lean_njit
 
-DONE, FAILED, REFUSED = -1, -2, -3  # what `look` answers in place of an agent
+DONE, FAILED = -1, -2  # what `look` answers in place of an agent
 
 
 def make_pibt(enter, look, give_up, finish):
@@ -15,9 +15,9 @@ def make_pibt(enter, look, give_up, finish):
 
     The four functions keep a stack of agents in `crew`, which all searches share; `aim` is this search's own.
     enter(level, agent, crew, aim): put an agent on the stack
-    look(level, crew, aim): try its next places -> DONE, the agent that it pushes, FAILED, or REFUSED: end the search
+    look(level, crew, aim): try its next places -> DONE, the agent that it pushes, or FAILED
     give_up(level, crew, aim): it found no place; whoever pushed it looks on
-    finish(level, done, crew, aim): the search has ended
+    finish(level, crew, aim): all on the stack have their places
     """
 
     @lean_njit
@@ -35,7 +35,7 @@ def make_pibt(enter, look, give_up, finish):
                     return False
                 level -= 1
             else:
-                finish(level, found == DONE, crew, aim)
-                return found == DONE
+                finish(level, crew, aim)
+                return True
 
     return push

@@ -4,15 +4,18 @@ from dataclasses import dataclass
 
 from ..settings import Described, setting
 
+TICKS = 3  # looked ahead, where the settings do not say
+
 
 @dataclass(frozen=True)
 class Settings(Described):
     """Settings of a fleet."""
 
     horizon: int = setting(
-        3,
-        "ticks that are looked ahead; with less than twice what the longest action takes, agents may block each other",
-        1,
+        0,
+        "ticks that are looked ahead; with less than twice what the longest action takes, agents may block each other. "
+        "0: 3; for up to 4096 agents whose actions take a tick 4 or 5, where a step has the time and there is room",
+        0,
         5,
     )
     ticks_per_move: int = setting(1, "how long a move to the next tile takes", 1, 5, unit="ticks")
@@ -39,3 +42,8 @@ class Settings(Described):
     neighbourhood_search: bool = setting(True, "use the rest of a step's budget to make its moves better")
     stuck_after: int = setting(500, "steps without reaching a goal, after which an agent is called stuck", 1, 10**9)
     memory_limit_bytes: int = setting(4 << 30, "of all cost-to-go fields", 1, 1 << 50, unit="bytes")
+
+    @property
+    def least_horizon(self) -> int:
+        """Ticks that are looked ahead at least."""
+        return self.horizon or TICKS

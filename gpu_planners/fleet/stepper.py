@@ -24,6 +24,10 @@ ONE_AREA = 1 << 12  # tiles of maps that are not cut
 FINEST, SKEW = 1 << 30, 6  # weight of the first agent; the power by which weights fall with the order of priorities
 IMPROVED = 0.5  # the part of the agents, first by priority, that looks for better options; the others avoid crowds
 MOST_WINDOWS, LEAST_S = 4096, 2e-3  # agents that have whole ways, and the time for them
+LONGER = ((4, 0.95), (5, 0.8))  # horizons, and up to how many agents of free tiles they pay
+LONGEST, MOST_LONGER = 5, 4096  # horizon; agents that look so far ahead
+TRACK_NS, SHARE = 180, 0.55  # of one thread, for each agent and track, in a pass; the part of a step that it may take
+STEADY = 20  # steps that want another horizon, after which they get it
 FULL = 0.38  # agents of free tiles, from which on they push
 STALLED, JAM = 8, 0.1  # steps without coming nearer; the part of the agents that do not, from which on they are jammed
 JAM_STEPS = (64, 256, 1 << 62)  # how long these move by options the first time, the second time, from then on
@@ -41,14 +45,15 @@ class Stepper:
     def __init__(self, padded: PaddedMap, motion: Motion, settings: Settings):
         self._map, self._motion, self._settings = padded, motion, settings
         self.near = settings.size - 1 + settings.safety_distance  # so far apart two agents are too near
-        self.paces = Paces((speed_of(motion, settings),), motion, settings.horizon, padded.cols)
+        self.paces = Paces((speed_of(motion, settings),), motion, settings.least_horizon, padded.cols)
         span = np.arange(-self.near, self.near + 1)
         near = (span[:, None] * padded.cols + span).ravel()
         near = np.array(near[np.argsort(np.abs(near))], np.int32)
-        self.rules = Rules(near, settings.following, settings.horizon, False, self._is_plain(self.paces))
+        self.rules = Rules(near, settings.following, settings.least_horizon, False, self._is_plain(self.paces))
         model, memory = Model(motion.headings > 1, settings.following), settings.memory_limit_bytes // SEARCH_SHARE
-        self._deadlocks = Deadlocks(padded.cols, model, settings.horizon, memory)
-        self._side = AREA_SIDE + 2 * (self.near + settings.horizon)
+        self._deadlocks = Deadlocks(padded.cols, model, memory)
+        self._side = AREA_SIDE + 2 * (self.near + (settings.horizon or LONGEST))
+        self._by_horizon: dict[int, Paces] = {}
         self.clear()
 
     def _is_plain(self, paces):
@@ -59,7 +64,7 @@ class Stepper:
         self.steps = self.passes = 0
         self._deadlocks.forget()
         self._window: Window | None = None
-        self._since = self._jammed_until = 0
+        self._since = self._jammed_until = self._unlike = 0
         self._jams = 0
         self.set_agents(*(np.zeros(0, np.int32) for _ in range(3)))
 
@@ -82,10 +87,43 @@ class Stepper:
     def take_paces(self, paces: Paces):
         """Allow the speeds of `paces`, which begins with the present ones."""
         before, self.paces, crew = self.paces, paces, self.crew
+        self._by_horizon = {}
         agents, plans = crew.agents, crew.plans
         agents.table[:], plans.option[:] = before.moved(agents.table, plans.option, paces)
         self.crew = crew._replace(options=paces.options, ranked=_new_ranked(len(agents.tile), paces.options))
         self.take_rules(self.rules._replace(plain=self._is_plain(paces)))
+
+    def look_ahead(self, lanes: Lanes, budget_s: float) -> bool:
+        """Choose the horizon for steps that have so many seconds, where the settings do not say -> has it changed?"""
+        horizon = self._horizon_for(lanes, budget_s)
+        self._unlike = 0 if horizon == self.rules.horizon else self._unlike + 1
+        if self._unlike == 0 or (0 < self.steps and self._unlike < STEADY):
+            return False
+        self.paces, self.rules = self._ahead(horizon), self.rules._replace(horizon=horizon)
+        agents, options, held = self.crew.agents, self.paces.options, self.crew.plans.held
+        held = np.full((len(held), horizon + 1), NOBODY, np.int32)
+        plans = Plans(options.stay[agents.table].astype(np.int32), np.zeros_like(agents.tile), held)
+        ranked = _new_ranked(len(agents.tile), options)
+        self.crew = self.crew._replace(options=options, rules=self.rules, ranked=ranked, plans=plans)
+        return True
+
+    def _horizon_for(self, lanes, budget_s):
+        count, free = np.count_nonzero(self.crew.agents.there), np.count_nonzero(lanes.free)
+        horizon = self._settings.least_horizon
+        if self._settings.horizon or self.near or not self.paces.one_tick or not 0 < count <= MOST_LONGER:
+            return horizon
+        for longer, full in LONGER:
+            least_ns = count * self._ahead(longer).options.most_tracks * TRACK_NS
+            if count > full * free or least_ns > SHARE * 1e9 * budget_s:
+                break
+            horizon = longer
+        return horizon
+
+    def _ahead(self, horizon):
+        """The present speeds' Paces of a horizon."""
+        if horizon not in self._by_horizon:
+            self._by_horizon[horizon] = self.paces.ahead(horizon)
+        return self._by_horizon[horizon]
 
     def take_rules(self, rules: Rules):
         self.rules, self.crew = rules, self.crew._replace(rules=rules)
