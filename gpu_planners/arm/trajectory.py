@@ -26,7 +26,7 @@ from ..errors import SettingsError, shown
 from ..settings import Setting
 from .motion import curve
 from .motion.curve import Curve, straight
-from .motion.estimate import AWAY, JERK_TIME_S
+from .motion.estimate import AWAY, JERK_TIME_S, NONE
 from .motion.pacing import Limits
 from .motion.timing import Leg, body_checker, room, timed
 
@@ -137,10 +137,12 @@ def corners_of(path: np.ndarray) -> np.ndarray:
     """Corners of a path: rows that repeat the one before, or lie straight between their neighbours, are left out."""
     keep = [path[0]]
     for q in path[1:]:
-        if np.linalg.norm(q - keep[-1]) > 1e-9:
+        if np.linalg.norm(q - keep[-1]) > NONE:
             if len(keep) > 1 and np.linalg.norm(_unit(q - keep[-1]) - _unit(keep[-1] - keep[-2])) < 1e-9:
                 keep.pop()
             keep.append(q)
+    if len(keep) > 1:
+        keep[-1] = path[-1]
     return np.array(keep)
 
 

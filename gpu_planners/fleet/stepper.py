@@ -20,7 +20,7 @@ from .window import WINDOW, Window, go_on, improve, new_window
 
 DEEPEST = 1024  # agents that push each other in a row
 AREA_SIDE = 32  # side in tiles of the squares that are searched side by side, without the margin that agents need
-ONE_AREA = 1 << 12  # tiles of maps that are not cut
+ONE_AREA, AT_ONCE = 1 << 12, 32  # tiles of maps that are not cut; agents there between two looks at the clock
 FINEST, SKEW = 1 << 30, 6  # weight of the first agent; the power by which weights fall with the order of priorities
 IMPROVED = 0.5  # the part of the agents, first by priority, that looks for better options; the others avoid crowds
 MOST_WINDOWS, LEAST_S = 4096, 2e-3  # agents that have whole ways, and the time for them
@@ -255,8 +255,12 @@ class Stepper:
     def _improve(self, order, until):
         """Let the first agents of an order look for better options until the time is over."""
         rng, first = np.random.default_rng(self.steps), order[: math.ceil(IMPROVED * len(order))]
-        while time.perf_counter() < until:
-            self._pass(rng.permutation(first), True, until)
+        parts = max(1, len(first) // AT_ONCE) if self._map.rows * self._map.cols <= ONE_AREA else 1
+        while True:
+            for some in np.array_split(rng.permutation(first), parts):
+                if time.perf_counter() >= until:
+                    return
+                self._pass(some, True, until)
 
     def _pass(self, order, improving, until):
         """Let agents (N,), in this order, look for better options, square by square. Squares lie elsewhere each time"""

@@ -1,14 +1,16 @@
 """Robots with parts that move one after the other, and together where that is not enough: two discs on a plate."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from robots_at_hand import maker_of
+from robots_at_hand import checker_among, maker_of
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, Status, load_urdf, rrt_connect
-from gpu_planners.arm.planners.query import open_query
-from gpu_planners.arm.planners.rrt_connect.apart import APART, TOGETHER, at_once, solve_apart
+from gpu_planners.arm.planners.query import dry_query, open_query
+from gpu_planners.arm.planners.rrt_connect import apart
+from gpu_planners.arm.planners.rrt_connect.apart import APART, TOGETHER, at_once, parts_of, solve_apart
 from gpu_planners.arm.robot.model import FRAME_DTYPE, branches_of
 
 RADIUS = 0.1
@@ -29,6 +31,11 @@ def discs(tmp_path_factory):
     path = tmp_path_factory.mktemp("discs") / "discs.urdf"
     path.write_text(f'<robot name="discs"><link name="plate"/>{DISC.format(s="a")}{DISC.format(s="b")}</robot>')
     return load_urdf(path)
+
+
+@pytest.fixture(autouse=True)
+def two_joints_are_an_arm(monkeypatch):
+    monkeypatch.setattr(apart, "ARM", 2)
 
 
 def among(robot, boxes):
@@ -83,15 +90,16 @@ def test_discs_that_need_not_are_planned_apart(discs, rounds):
 
 
 def test_parts_move_at_once_where_that_is_free(discs):
-    checker, order = among(discs, []), np.array([[1, 1, 0, 0], [0, 0, 1, 1]], dtype=bool)
+    query, order = dry_query(among(discs, [])), np.array([[1, 1, 0, 0], [0, 0, 1, 1]], dtype=bool)
     a, b = np.array([[-0.5, 0], [0, 0.3], [0.5, 0]]), np.array([[0.1, -0.5], [0.1, 0.5]])
     path = np.array([[*a[0], *b[0]], [*a[1], *b[0]], [*a[2], *b[0]], [*a[2], *b[1]]])
-    assert np.array_equal(at_once(path, order, checker), path)  # they would meet in the middle
+    assert np.array_equal(at_once(path, order, query), path)  # they would meet in the middle
     b = b + [0.7, 0]
     path[:, 2:] += [0.7, 0]
-    assert np.allclose(at_once(path, order, checker), [[*a[0], *b[0]], [*a[1], *b.mean(axis=0)], [*a[2], *b[1]]])
+    assert np.allclose(at_once(path, order, query), [[*a[0], *b[0]], [*a[1], *b.mean(axis=0)], [*a[2], *b[1]]])
     path[:, 2:] = b[0]  # one stands still
-    assert np.array_equal(at_once(path, order, checker), path[:3])
+    assert np.array_equal(at_once(path, order, query), path[:3])
+    assert np.array_equal(at_once(path, order, replace(query, deadline=0)), path)  # the time is up
 
 
 def asked(discs, statuses, max_samples=100_000):
@@ -104,7 +112,7 @@ def asked(discs, statuses, max_samples=100_000):
         status = statuses[len(calls) - 1]
         if status is Status.SOLVED:
             return query.solved(np.stack([query.start, query.goals[0]]), 0, 10)
-        return query.failed(status, status.value, 10)
+        return query.failed(status, f"{status.value} (10 samples)", 10)
 
     settings = rrt_connect.Settings(max_samples=max_samples)
     query = open_query(APART_AT, SWAPPED, checker, settings)
@@ -124,7 +132,7 @@ def test_what_is_searched_when(discs):
     found, calls = asked(discs, [out, out, out, ok])
     assert found.solved and found.samples == 40 and calls[3:] == [(100_000, 3, every)]
     found, calls = asked(discs, [out, ok, late])
-    assert found.status is late and found.samples == 30 and len(found.path) == 0
+    assert found.status is late and found.samples == 30 and len(found.path) == 0 and "(30 samples)" in found.message
     found, calls = asked(discs, [out, ok, Status.WORLD_CHANGED])
     assert found.status is Status.WORLD_CHANGED and found.samples == 30
     found, calls = asked(discs, [Status.START_IN_COLLISION])
@@ -138,10 +146,25 @@ def test_branches():
     baxter = maker_of("baxter").model
     sides = [{name.split("_")[0] for name, own in zip(baxter.joint_names, part) if own} for part in baxter.branches]
     assert sorted(map(sorted, sides)) == [["left"], ["right"]]
-    # a trunk of two joints, an arm of two, whose gripper's fingers follow one joint, and a head
+    # a trunk of two joints, an arm of two, whose gripper's fingers follow one joint, and a head of two
     frames = np.zeros(8, FRAME_DTYPE)
     frames["parent"], frames["joint"] = [-1, 0, 1, 2, 3, 3, 1, 6], [3, 0, 1, 2, 4, 4, 6, 5]
     parts = branches_of(frames, 7)
-    assert parts.sum(axis=0).tolist() == [1] * 7
-    assert [set(np.flatnonzero(part)) for part in parts][0] == {0, 3}
-    assert {frozenset(np.flatnonzero(part)) for part in parts} == {frozenset(s) for s in ({0, 3}, {1, 2, 4}, {5, 6})}
+    assert sorted(np.flatnonzero(part).tolist() for part in parts) == [[1, 2, 4], [5, 6]]
+    both = parts_of(SimpleNamespace(robot=SimpleNamespace(branches=parts)))
+    assert both.sum(axis=0).tolist() == [1] * 7 and sorted(both.sum(axis=1)) in ([2, 5], [3, 4])  # one takes the trunk
+    # grippers of two arms that move with one joint
+    frames = frames[:4]
+    frames["parent"], frames["joint"] = [-1, 0, -1, 2], [0, 1, 2, 1]
+    assert len(branches_of(frames, 3)) == 0
+    assert len(parts_of(SimpleNamespace(robot=SimpleNamespace()))) == 0
+
+
+def test_two_arms_have_no_short_legs():
+    """Joints that stand still stay where they are to the last bit; else time_parameterize has corners to turn."""
+    maker = maker_of("baxter")
+    for i in range(3):
+        problem = maker.problem("shelf", i)
+        checker = checker_among(maker.model, problem)
+        path = rrt_connect.solve(problem.start, problem.goals, checker, replace(SETTINGS, shortcut_rounds=0)).path
+        assert np.linalg.norm(np.diff(path, axis=0), axis=1).min() > 1e-6

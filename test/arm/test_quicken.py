@@ -9,7 +9,7 @@ from robots_at_hand import checker_among, problem_of
 from gpu_planners.arm import Status, rrt_connect
 from gpu_planners.arm.motion.estimate import estimated_durations
 from gpu_planners.arm.planners import quicken as quickening
-from gpu_planners.arm.planners.quicken import quicken
+from gpu_planners.arm.planners.quicken import CHORDS, quicken
 from gpu_planners.arm.trajectory import time_parameterize
 from gpu_planners.parallel.team import NEVER, clock_ns
 
@@ -28,9 +28,8 @@ def duration(path, checker):
     return time_parameterize(path, robot.velocity, robot.acceleration, deviation=0.1, checker=checker).duration
 
 
-def test_a_quicker_path_is_free_by_coal_and_takes_less_time(monkeypatch, case):
+def test_a_quicker_path_is_free_by_coal_and_takes_less_time(case):
     pytest.importorskip("coal")
-    monkeypatch.setattr(quickening, "ROUND_NS", NEVER)  # how fast this machine is does not count
     rig, problem, checker, path = case
     found = quicken(path, checker, NEVER, 0)
     assert np.array_equal(found[[0, -1]], path[[0, -1]])
@@ -94,15 +93,21 @@ def test_a_world_that_changes_meanwhile_is_told(monkeypatch):
     assert found.status is Status.WORLD_CHANGED and not len(found.path) and found.samples > 0
 
 
-def test_rounds_that_take_long_check_fewer_changes(monkeypatch, case):
-    _, _, checker, path = case
-    asked, better = [], quickening._better
+def test_no_check_begins_that_would_end_after_the_deadline(monkeypatch, case):
+    """A motion seems to take a second."""
+    rig, _, checker, path = case
+    now, counts = [0], []
 
-    def slow(route, scale, most, *others):
-        asked.append(most)
-        return better(route, scale, most, *others)
+    class Slow:
+        robot = rig.model
 
-    monkeypatch.setattr(quickening, "_better", slow)
-    monkeypatch.setattr(quickening, "ROUND_NS", 0)
-    quicken(path, checker, clock_ns() + 10**8, 0)
-    assert set(asked) == {1}
+        def motions_valid(self, starts, ends):
+            counts.append(len(starts))
+            now[0] += len(starts) * 10**9
+            return checker.motions_valid(starts, ends)
+
+    monkeypatch.setattr(quickening, "clock_ns", lambda: now[0])
+    corners = CHORDS * (len(path) - 2)
+    quicken(path, Slow(), 4 * corners * 10**9 + 50 * 10**9, 0)
+    assert counts[:4] == [corners] * 4 and 0 < sum(counts[4:]) <= 50
+    assert np.array_equal(quicken(path, Slow(), now[0] + 10**8, 0), path) and sum(counts[4:]) <= 50 + corners

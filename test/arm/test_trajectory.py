@@ -41,6 +41,16 @@ def test_random_paths(seed, count, deviation):
     check_rules(time_parameterize(path, VELOCITY, ACCELERATION, deviation=deviation), path, deviation)
 
 
+@pytest.mark.parametrize("deviation", [0.0, 0.1])
+def test_legs_that_are_none_are_left_out(deviation):
+    path = np.array([[0, 0, 0], [1e-8, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1 + 1e-8, 0], [1, 1 + 2e-8, 0]])
+    found = time_parameterize(path, VELOCITY, ACCELERATION, deviation=deviation)
+    plain = time_parameterize(path[[0, 2, 5]], VELOCITY, ACCELERATION, deviation=deviation)
+    assert found.duration == pytest.approx(plain.duration) and np.array_equal(found.positions[[0, -1]], path[[0, -1]])
+    assert estimated_duration(path, VELOCITY, ACCELERATION, deviation) < plain.duration
+    assert estimated_duration(path[:0], VELOCITY, ACCELERATION) == 0
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_the_estimated_duration_is_near(seed):
     rng = np.random.default_rng(seed)

@@ -7,6 +7,7 @@ from gpu_planners.device import cuda_problem
 from gpu_planners.distributed.processes import processes
 from gpu_planners.errors import GridMapError, SettingsError
 from gpu_planners.fleet import Guidance, Settings, conflicts, learn_guidance
+from gpu_planners.fleet.stepper import STEADY
 from gpu_planners.grid import FleetPlanner, GridMap
 from gpu_planners.grid.maps.generated import largest_component
 
@@ -47,6 +48,47 @@ def test_no_step_has_a_conflict_and_agents_arrive(motion, following, share):
     walked, done = run(fleet, free, 150)
     assert conflicts(walked, ~free, following=following) == []
     assert done.sum() > (150 if share < 0.9 and (following or share < 0.5) else 0)
+
+
+def horizon_after(share, budgets, motion="turning", **settings):
+    """The horizon of a fleet that has had steps with these budgets, in seconds; nobody has met, or is stuck."""
+    free = room(shape=(10, 12))
+    fleet = FleetPlanner(GridMap(free, connectivity=4), motion, "cpu", Settings(**settings))
+    fleet.start(places(free, int(share * free.sum()), np.random.default_rng(1)))
+    goals, walked = places(free, len(fleet.positions), np.random.default_rng(2)), [fleet.positions]
+    for budget_s in budgets:
+        fleet.step(goals, budget_s)
+        walked.append(fleet.positions)
+    assert conflicts(np.array(walked), ~free, following=settings.get("following", True)) == []
+    return fleet._stepper.rules.horizon
+
+
+def test_the_horizon_follows_time_and_room():
+    long = 0.05
+    assert horizon_after(0.6, [long] * 5) == 5 and horizon_after(0.9, [long] * 5) == 4
+    assert horizon_after(0.99, [long] * 5) == 3 and horizon_after(0.6, [0.0] * 5) == 3
+    assert horizon_after(0.6, [long] * 5, following=False) == 5
+    assert horizon_after(0.6, [long] * 3 + [0.0] * (STEADY - 1)) == 5  # it does not follow each step
+    assert horizon_after(0.6, [long] * 3 + [0.0] * STEADY) == 3
+    assert horizon_after(0.6, [0.0] * 3 + [long] * STEADY) == 5
+    assert horizon_after(0.6, [long] * 5, horizon=3) == 3  # as it was asked
+    assert horizon_after(0.6, [long] * 5, ticks_per_move=2) == 3
+    assert horizon_after(0.6, [1e-3] * 5, "four") == 3  # these have five times the options with each tick
+
+
+def test_agents_of_another_speed_may_join_while_the_horizon_is_long():
+    free = np.ones((10, 12), bool)
+    fleet = FleetPlanner(GridMap(free, connectivity=4), "turning", "cpu")
+    tiles = np.argwhere(free)
+    fleet.start(tiles[:70])
+    goals, walked = np.r_[tiles[-70:], tiles[:1]], [np.r_[fleet.positions, tiles[-1:]]]
+    fleet.step(goals[:70], 0.05)
+    assert fleet._stepper.rules.horizon == 5
+    fleet.add(tiles[-1:], speeds=[[2, 1]])
+    for _ in range(STEADY + 10):
+        walked.append(fleet.positions)
+        fleet.step(goals, 0.0)
+    assert conflicts(np.array(walked), ~free) == [] and fleet._stepper.rules.horizon == 3
 
 
 def covered(positions, size):

@@ -6,7 +6,7 @@ import numpy as np
 JERK_TIME_S = 0.1  # default jerk limit: full acceleration is reached in this time
 AWAY = 16 / 3  # a corner takes AWAY * deviation / |u_next - u| of its legs
 THROUGH = 0.7  # of the speed at which an arc through a corner would need full acceleration
-NONE = 1e-9  # rad or m: a leg that is no longer is none
+NONE = 1e-7  # rad or m: a leg that is no longer is none
 
 
 def estimated_duration(
@@ -17,9 +17,19 @@ def estimated_duration(
     velocity, acceleration: (dof,) limits, per s and s^2; deviation: how far the motion leaves the path at corners
     """
     path = np.asarray(path, dtype=float)
-    path = path[np.r_[True, np.linalg.norm(np.diff(path, axis=0), axis=1) > NONE]]
-    away = np.full((1, max(len(path) - 2, 0)), deviation)
+    path = path[distinct(path)]
+    if len(path) < 2:
+        return 0.0
+    away = np.full((1, len(path) - 2), deviation)
     return float(estimated_durations(path[None], away, velocity, acceleration)[0][0])
+
+
+def distinct(path: np.ndarray) -> np.ndarray:
+    """(K,) bool: the rows of a path (K, dof) but those that repeat the one before; its end stays."""
+    keep = np.append(True, np.linalg.norm(np.diff(path, axis=0), axis=1) > NONE)[: len(path)]
+    if keep.sum() > 1 and not keep[-1]:
+        keep[np.flatnonzero(keep)[-1]], keep[-1] = False, True
+    return keep
 
 
 def estimated_durations(

@@ -5,16 +5,16 @@ distance, with corners that can be rounded, win over paths that touch them. Each
 checks those that take less time, and makes the best of them that is free.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ...parallel.team import clock_ns
-from ..motion.estimate import NONE, estimated_durations
+from ..motion.estimate import NONE, distinct, estimated_durations
 from ..spaces.interface import Checker
 
 DEVIATION = 0.1  # rad or m that the motion may leave a corner, as `time_parameterize` is asked by the node
-SHARES = (1.0, 0.5, 0.25, 0.1)  # of DEVIATION, tried for the corners of the path as it comes
+SHARES = (0.1, 0.25, 0.5, 1.0)  # of DEVIATION, tried for the corners of the path as it comes
 CHORDS = 4  # motions that stand for a rounded corner
 DRAWN, CHECKED = 64, 32  # changes of a round, and of those that take less time
 MOVES = 0.75  # share of changes that move a corner
@@ -22,7 +22,6 @@ LEAST, MOST = 0.03, 1.0  # rad or m that a corner moves about
 NARROWER, WIDER = 0.97, 1.2  # factors of that after rounds without a change and with one
 SPREAD = 10.0 ** np.array([-1.5, 0.5])  # a corner moves by so many times that
 LEAST_GAIN = 1e-3  # of the time
-ROUND_NS = 4_000_000  # rounds that take longer check fewer changes the next time
 IDLE = 300  # rounds without a change, after which there is an end
 
 
@@ -34,58 +33,74 @@ class Route(NamedTuple):
     seconds: float
 
 
-def _rounded(path: np.ndarray, checker: Checker) -> Route:
-    """The Route along a free path (K, dof)."""
-    path, away, _ = _without_repeats(Route(path, np.zeros(len(path)), 0.0))
-    asked = DEVIATION * np.repeat(np.array(SHARES)[:, None], max(len(path) - 2, 0), axis=1)
-    if len(path) > 2:
-        cuts = _timed(np.tile(path, (len(SHARES), 1, 1)), asked, checker)[1]
-        before, corner, after = (np.tile(each, (len(SHARES), 1)) for each in (path[:-2], path[1:-1], path[2:]))
-        places = _rounding(before, corner, after, cuts.reshape(-1))
-        chords = (each.reshape(-1, path.shape[1]) for each in (places[:, :-1], places[:, 1:]))
-        free = checker.motions_valid(*chords).reshape(*asked.shape, CHORDS).all(axis=2)
-        away[1:-1] = (asked * free).max(axis=0)
-    return Route(path, away, float(_timed(path[None], away[None, 1:-1], checker)[0][0]))
-
-
 def quicken(path: np.ndarray, checker: Checker, deadline: int, seed: int) -> np.ndarray:
     """A free path (K, dof) of the same checker -> one between the same ends whose motion takes less time, or the same.
 
     deadline: of clock_ns(); it ends earlier when changes help no more
     """
-    route, rng, scale, most, idle = _rounded(path, checker), np.random.default_rng(seed), MOST / 3, 1, 0
-    while len(route.path) > 2 and idle < IDLE and (began := clock_ns()) < deadline:
-        better = _better(route, scale, most, checker, rng)
+    check, rng, scale, most, idle = _Check(checker, deadline), np.random.default_rng(seed), MOST / 3, 1, 0
+    route = _rounded(path[distinct(path)], check)
+    while len(route.path) > 2 and idle < IDLE and not check.late:
+        better = _better(route, scale, most, check, rng)
         idle = 0 if better else idle + 1
         route = better or route
         scale = min(max(scale * (WIDER if better else NARROWER), LEAST), MOST)
-        most = min(2 * most, CHECKED) if clock_ns() - began < ROUND_NS else max(most // 2, 1)
+        most = min(2 * most, CHECKED)
     return route.path
 
 
-def _better(route, scale, most, checker, rng):
+class _Check:
+    """Checks motions until the deadline. late: has it come, or would the latest ones have ended after it?"""
+
+    def __init__(self, checker, deadline):
+        self.robot, self._checker, self._deadline = checker.robot, checker, deadline
+        self._checked, self._took_ns, self.late = 1, 0, False
+
+    def free(self, starts, ends):
+        """(N,) bool: which motions are free; when it is late, none."""
+        began = clock_ns()
+        self.late = self.late or began + len(starts) * self._took_ns / self._checked > self._deadline
+        if self.late or not len(starts):
+            return np.zeros(len(starts), dtype=bool)
+        free = self._checker.motions_valid(starts, ends)
+        self._checked, self._took_ns = self._checked + len(starts), self._took_ns + clock_ns() - began
+        return free
+
+
+def _rounded(path, check):
+    """The Route along a free path (K, dof), whose roundings are tried a size at a time."""
+    away = np.zeros(len(path))
+    for share in SHARES:
+        asked = np.full(max(len(path) - 2, 0), share * DEVIATION)
+        cuts = _timed(path[None], asked[None], check.robot)[1][0]
+        places = _rounding(path[:-2], path[1:-1], path[2:], cuts)
+        free = check.free(*_chords(places)).reshape(-1, CHORDS).all(axis=1)
+        away[1:-1] = np.where(free, asked, away[1:-1])
+    return Route(path, away, float(_timed(path[None], away[None, 1:-1], check.robot)[0][0]))
+
+
+def _better(route, scale, most, check, rng):
     """The best of random changes of a route, of which at most `most` are checked; None: none takes less time and is
     free."""
-    paths, away, lengths, first, new = _changed(route, scale, checker, rng)
-    seconds, cuts = _timed(paths, away[:, 1:-1], checker)
+    paths, away, lengths, first, new = _changed(route, scale, check.robot, rng)
+    seconds, cuts = _timed(paths, away[:, 1:-1], check.robot)
     asked = np.argsort(seconds)[:most]
     asked = asked[seconds[asked] < (1 - LEAST_GAIN) * route.seconds]
-    if not len(asked):
-        return None
     leg_of, c, row = _each(asked, first, new - 1)
     legs = paths[c, row], paths[c, row + 1]
     corner_of, c, row = _each(asked, first, new)
     inner = (row > 0) & (row < lengths[c] - 1)
     corner_of, c, row = corner_of[inner], c[inner], row[inner]
-    places = _rounding(paths[c, row - 1], paths[c, row], paths[c, row + 1], cuts[c, row - 1])
-    chords = (each.reshape(-1, paths.shape[2]) for each in (places[:, :-1], places[:, 1:]))
-    free = checker.motions_valid(*map(np.concatenate, zip(legs, chords, strict=True)))
+    chords = _chords(_rounding(paths[c, row - 1], paths[c, row], paths[c, row + 1], cuts[c, row - 1]))
+    free = check.free(*map(np.concatenate, zip(legs, chords, strict=True)))
     blocked = np.zeros(len(asked), dtype=bool)
     blocked[np.r_[leg_of, np.repeat(corner_of, CHORDS)][~free]] = True
     if blocked.all():
         return None
     won = asked[np.argmin(blocked)]
-    return _without_repeats(Route(paths[won, : lengths[won]], away[won, : lengths[won]], float(seconds[won])))
+    path, away = paths[won, : lengths[won]], away[won, : lengths[won]]
+    keep = distinct(path)
+    return Route(path[keep], away[keep], float(seconds[won]))
 
 
 def _each(asked, first, counts):
@@ -94,7 +109,7 @@ def _each(asked, first, counts):
     return places, asked[places], first[asked[places]] + k
 
 
-def _changed(route, scale, checker, rng):
+def _changed(route, scale, robot, rng):
     """Random changes -> paths (DRAWN, L, dof), which repeat their ends, and how far they may be left at each row
     (DRAWN, L); (DRAWN,) their lengths, the first row that is new, and how many are: two, with a third between them if a
     corner has moved."""
@@ -105,7 +120,6 @@ def _changed(route, scale, checker, rng):
     first, last = np.where(moves, along[corner - 1], first), np.where(moves, along[corner + 1], last)
     step = scale * 10.0 ** rng.uniform(*SPREAD, DRAWN)[:, None] / np.sqrt(dof) * rng.standard_normal((DRAWN, dof))
     rows = np.stack([_at(path, along, first), path[corner] + step, _at(path, along, last)], axis=1)
-    robot = checker.robot
     lower = np.where(robot.continuous, path[0] - np.pi, robot.lower)
     upper = np.where(robot.continuous, path[0] + np.pi, robot.upper)
     rows = np.clip(rows, lower, upper)
@@ -141,11 +155,10 @@ def _rounding(before, corner, after, cut):
     return start[:, None] + 2 * cut * (x * u[:, None] + (x**3 - x**4 / 2) * (v - u)[:, None])
 
 
-def _timed(paths, away, checker):
-    robot: Any = checker.robot  # one with limits of velocity and acceleration
+def _chords(places):
+    """(N, CHORDS + 1, dof) -> (N * CHORDS, dof) where the motions between them begin, and where they end"""
+    return tuple(each.reshape(-1, places.shape[2]) for each in (places[:, :-1], places[:, 1:]))
+
+
+def _timed(paths, away, robot):
     return estimated_durations(paths, away, robot.velocity, robot.acceleration)
-
-
-def _without_repeats(route):
-    apart = np.r_[True, np.linalg.norm(np.diff(route.path, axis=0), axis=1) > NONE]
-    return Route(route.path[apart], route.away[apart], route.seconds)

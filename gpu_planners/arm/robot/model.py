@@ -114,8 +114,8 @@ class RobotModel:
 
     @cached_property
     def branches(self) -> np.ndarray:
-        """(B, dof) bool: the joints of parts that do not carry each other, such as two arms, after a trunk that carries
-        all of them, if there is one. A robot that is a chain has none."""
+        """(B, dof) bool: the joints of parts that do not carry each other, such as two arms, but not those of a trunk
+        that carries all of them. A robot that is a chain has none."""
         return branches_of(self.frames, self.dof)
 
     def frame_poses(self, q: ArrayLike) -> np.ndarray:
@@ -197,9 +197,12 @@ def branches_of(frames: np.ndarray, dof: int) -> np.ndarray:
         for _ in range(dof.bit_length()):
             linked = linked @ linked
         parts = np.unique(linked[left], axis=0)[::-1]
+        trunk = left & carries[:, left].all(axis=1)
         if len(parts) > 1:
-            return parts if left.all() else np.vstack([~left, parts])
-        left &= ~carries[:, left].all(axis=1)
+            return parts
+        if not trunk.any():  # joints of several parts move with one of them
+            break
+        left &= ~trunk
     return np.zeros((0, dof), dtype=bool)
 
 

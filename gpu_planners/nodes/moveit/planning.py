@@ -79,8 +79,8 @@ def _by_sampling(kind, query, limit):
     by_time, best = getattr(settings, "objective", "length") == "time", None
 
     def worth(result):
-        robot = checker.robot
-        return estimated_duration(result.path, robot.velocity, robot.acceleration) if by_time else result.cost
+        robot, away = checker.robot, values.corner_deviation if kept is None else 0.0
+        return estimated_duration(result.path, robot.velocity, robot.acceleration, away) if by_time else result.cost
 
     for seed in range(max(1, request.num_planning_attempts)):
         left = began + limit - time.monotonic()

@@ -10,38 +10,79 @@ from dataclasses import replace
 import numpy as np
 
 from ...spaces.interface import Checker
-from ..query import Query
+from ..query import Query, in_pieces
 from ..result import PlanningResult, Status
 from ..shortcut import shortcut
 
 TOGETHER, APART = 64, 4096  # samples of the search in all joints that comes first, and for each part
+ARM = 4  # joints of a part that moves by itself; the other joints move with the first part
 
 
 def solve_apart(search: Callable[..., PlanningResult], query: Query, settings, seed: int) -> PlanningResult:
     """The result of a query. search: (query, settings, seed) -> result of a search in all joints"""
-    branches = branches_of(query.checker)
-    if not len(branches):
+    parts = parts_of(query.checker)
+    if not len(parts):
         return search(query, settings, seed)
-    few, raw = (min(settings.max_samples, most) for most in (TOGETHER, APART))
-    found = search(query, replace(settings, max_samples=few), seed)
-    samples = found.samples
+    few, alone = (replace(settings, max_samples=min(settings.max_samples, most)) for most in (TOGETHER, APART))
+    found = search(query, few, seed)
     if found.status is not Status.SAMPLES_EXHAUSTED:
         return found
-    alone = replace(settings, max_samples=raw, shortcut_rounds=0)
-    for order in (branches, branches[::-1]):
-        found = _one_after_another(search, query, alone, seed, order)
+    samples, numbers = found.samples, _free_goals(query)
+    for order in (parts, parts[::-1]):
+        found = _one_after_another(search, query, numbers, replace(alone, shortcut_rounds=0), seed, order)
         samples += found.samples
         if found.solved:
-            path = at_once(found.path, order, query.checker)
+            path = at_once(found.path, order, query)
             path = shortcut(path, query.checker, settings.shortcut_rounds, seed, query.weights, query.deadline)
             return query.solved(path, found.goal_index, samples)
         if found.status in (Status.TIMED_OUT, Status.WORLD_CHANGED):
-            return replace(found, samples=samples)
+            return _counted(found, samples)
     found = search(query, settings, seed)
-    return replace(found, samples=samples + found.samples)
+    return _counted(found, samples + found.samples)
 
 
-def at_once(path, order, checker):
+def parts_of(checker: Checker) -> np.ndarray:
+    """(P, dof) bool: the joints that move together, where there are two arms or more; else (0,)."""
+    arms = [part for part in getattr(checker.robot, "branches", ()) if part.sum() >= ARM]
+    if len(arms) < 2:
+        return np.zeros(0)
+    arms[0] = ~np.any(arms[1:], axis=0)
+    return np.array(arms)
+
+
+def _counted(found, samples):
+    """The result with the samples of all searches, of which its text may tell too."""
+    message = found.message.replace(f"{found.samples} samples", f"{samples} samples")
+    return replace(found, samples=samples, message=message)
+
+
+def _free_goals(query):
+    """(G,) numbers of the goals that are free; of a goal that is not, a part may be, and lead astray."""
+    if len(query.goals) == 1:
+        return np.zeros(1, dtype=int)
+    return np.flatnonzero(in_pieces(query.checker.configurations_valid, query.deadline, query.goals))
+
+
+def _one_after_another(search, query, numbers, settings, seed, order):
+    """Each part in turn to where a goal has it -> result, whose goal_index is a number of query.goals; the failure of
+    the part that found no way. numbers: of the goals"""
+    q, paths, samples = query.start, [query.start[None]], 0
+    if not len(numbers):
+        return query.timed_out()
+    for part in order:
+        goals = np.where(part, query.goals[numbers], q)
+        low, high = (np.where(part, limit, q).astype(np.float32) for limit in (query.lower, query.upper))
+        asked = {"asked_start": q, "asked_goals": goals, "goal_numbers": np.arange(len(goals))}
+        found = search(replace(query, start=q, goals=goals, lower=low, upper=high, **asked), settings, seed)
+        samples += found.samples
+        if not found.solved:
+            return _counted(found, samples)
+        paths.append(np.where(part, found.path[1:], q))  # float32 has rounded the rest
+        numbers, q = numbers[[found.goal_index]], goals[found.goal_index]
+    return replace(found, path=np.concatenate(paths), goal_index=int(numbers[0]), samples=samples)
+
+
+def at_once(path: np.ndarray, order: np.ndarray, query: Query) -> np.ndarray:
     """The path along which all parts move from beginning to end, each on its own way; the path as it is where that is
     not free. path: (K, dof), on which one part after the other moves"""
     shares = []
@@ -54,26 +95,5 @@ def at_once(path, order, checker):
         rows = np.r_[0, np.flatnonzero(np.diff(share)) + 1]
         for joint in np.flatnonzero(part):
             merged[:, joint] = np.interp(places, share[rows], path[rows, joint])
-    return merged if checker.motions_valid(merged[:-1], merged[1:]).all() else path
-
-
-def branches_of(checker: Checker) -> np.ndarray:
-    """RobotModel.branches; those of robots that do not tell have none."""
-    return getattr(checker.robot, "branches", np.zeros(0))
-
-
-def _one_after_another(search, query, settings, seed, order):
-    """Each part in turn to where a goal has it -> result, whose goal_index is a number of query.goals; the failure of
-    the part that found no way."""
-    q, numbers, paths, samples = query.start, np.arange(len(query.goals)), [query.start[None]], 0
-    for part in order:
-        goals = np.where(part, query.goals[numbers], q)
-        low, high = (np.where(part, limit, q).astype(np.float32) for limit in (query.lower, query.upper))
-        asked = {"asked_start": q, "asked_goals": goals, "goal_numbers": np.arange(len(goals))}
-        found = search(replace(query, start=q, goals=goals, lower=low, upper=high, **asked), settings, seed)
-        samples += found.samples
-        if not found.solved:
-            return replace(found, samples=samples)
-        numbers, q = numbers[[found.goal_index]], found.path[-1]
-        paths.append(found.path[1:])
-    return replace(found, path=np.concatenate(paths), goal_index=int(numbers[0]), samples=samples)
+    free = in_pieces(query.checker.motions_valid, query.deadline, merged[:-1], merged[1:])
+    return merged if len(free) == len(merged) - 1 and free.all() else path

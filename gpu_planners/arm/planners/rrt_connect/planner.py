@@ -22,14 +22,14 @@ from ....errors import SettingsError
 from ....parallel.sampling import folded_seed
 from ....parallel.team import clock_ns
 from ....settings import changed, setting
-from ...motion.estimate import estimated_duration
+from ...motion.estimate import estimated_duration, estimated_durations
 from ..query import Query, check_call, dry_query, open_query, warm_once
 from ..quicken import quicken
 from ..result import PlanningResult, Status, path_length
 from ..settings import RANGE_RULE, PlannerSettings
 from ..shortcut import warm_up_shortcut
 from . import cpu
-from .apart import branches_of
+from .apart import parts_of
 from .request import BatchShape
 
 RESTART, MOST_RESTARTS = 1 << 40, 100_000  # between the seeds of restarts; of a query
@@ -82,7 +82,7 @@ class Settings(PlannerSettings):
         0.0,
         "Spent on further searches after the first path, as long as a shorter one is possible; the shortest path "
         "counts. With objective time the last third of it goes to changes of the best path that make its motion "
-        "quicker. solve_batch spends none",
+        "quicker, unless shortcut_rounds is 0. solve_batch spends none",
         0.0,
         86_400.0,
         unit="seconds",
@@ -133,7 +133,7 @@ def _improved(first, query, settings, seed, engine):
     if not searches:
         return first
     value = _value_of(query, settings)
-    least = min(value(np.stack([query.start, goal])) for goal in query.goals)  # of any path: straight to a goal
+    least = _least(query, settings)  # of any path: straight to a goal
     best, found = first, value(first.path)
     samples, history = first.samples, [(first.samples, first.time_s, first.cost)]
     seeds = (folded_seed(seed + i * RESTART) for i in range(1, searches + 1))
@@ -147,9 +147,10 @@ def _improved(first, query, settings, seed, engine):
                 best, found = again, now
                 history.append((samples, max(history[-1][1], again.time_s), again.cost))
     if quicker and best.solved and found > (1 + 1e-6) * least:
-        path = quicken(best.path, query.checker, end, seed)
+        before, path = best.path, quicken(best.path, query.checker, end, seed)
         best = query.unless_changed(replace(best, path=path, cost=path_length(path, query.weights)))
-        history.append((samples, query.elapsed(), best.cost))
+        if best.solved and not np.array_equal(path, before):
+            history.append((samples, query.elapsed(), best.cost))
     return replace(best, samples=samples, time_s=query.elapsed(), history=np.array(history))
 
 
@@ -161,11 +162,22 @@ def _value_of(query, settings):
     return lambda path: estimated_duration(path, robot.velocity, robot.acceleration)
 
 
+def _least(query, settings):
+    """What `_value_of` says of a straight way to the nearest goal."""
+    if settings.objective == "length":
+        return np.linalg.norm((query.goals - query.start) * np.sqrt(query.weights), axis=1).min()
+    robot, goals = query.checker.robot, query.goals
+    ways = np.stack([np.broadcast_to(query.start, goals.shape), goals], axis=1)
+    return estimated_durations(ways, np.zeros((len(goals), 0)), robot.velocity, robot.acceleration)[0].min()
+
+
 def engine_for(checker, many: bool = False, raw: bool = False) -> Any:
     """What solves queries on a checker's device: the module `cpu`, or a CudaEngine. It is warm for the checker and, if
     `many`, for batches, unless `raw` also for shortening: compiled, or loaded, before the clock of a query starts."""
-    if not raw and len(branches_of(checker)):
-        warm_up_shortcut(checker)
+    if len(parts_of(checker)):
+        checker.warm_up()
+        if not raw:
+            warm_up_shortcut(checker)
     engine: Any = cpu
     if checker.device == "cpu":
         many = raw = False  # the same code solves all of these
