@@ -8,8 +8,8 @@ from robots_at_hand import checker_among, problem_of
 
 from gpu_planners.arm import Status, rrt_connect
 from gpu_planners.arm.motion.estimate import estimated_durations
-from gpu_planners.arm.planners import quicken as quickening
-from gpu_planners.arm.planners.quicken import CHORDS, quicken
+from gpu_planners.arm.planners.rrt_connect import quicken as quickening
+from gpu_planners.arm.planners.rrt_connect.quicken import CHORDS, quicken
 from gpu_planners.arm.trajectory import time_parameterize
 from gpu_planners.parallel.team import NEVER, clock_ns
 

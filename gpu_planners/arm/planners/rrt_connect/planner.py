@@ -24,12 +24,12 @@ from ....parallel.team import clock_ns
 from ....settings import changed, setting
 from ...motion.estimate import estimated_duration, estimated_durations
 from ..query import Query, check_call, dry_query, open_query, warm_once
-from ..quicken import quicken
 from ..result import PlanningResult, Status, path_length
 from ..settings import RANGE_RULE, PlannerSettings
 from ..shortcut import warm_up_shortcut
 from . import cpu
 from .apart import parts_of
+from .quicken import quicken
 from .request import BatchShape
 
 RESTART, MOST_RESTARTS = 1 << 40, 100_000  # between the seeds of restarts; of a query

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...parallel.team import clock_ns
-from ..motion.estimate import NONE, distinct, estimated_durations
-from ..spaces.interface import Checker
+from ....parallel.team import clock_ns
+from ...motion.estimate import NONE, distinct, estimated_durations
+from ...spaces.interface import Checker
 
 DEVIATION = 0.1  # rad or m that the motion may leave a corner, as `time_parameterize` is asked by the node
 SHARES = (0.1, 0.25, 0.5, 1.0)  # of DEVIATION, tried for the corners of the path as it comes
