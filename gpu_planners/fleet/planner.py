@@ -361,7 +361,7 @@ class FleetPlanner:
         until = began + number("budget_s", budget_s, 0.0, LONGEST_STEP, " seconds", SettingsError)
         with told_if_slow(f"fleets for {self.device}"):
             self._take_budget(budget_s)
-            if self._stepper.look_ahead(self._lanes, budget_s):
+            if self._stepper.look_ahead(self._lanes, 0.0 if self._by_ways else budget_s):
                 self._engine.take_options(self._stepper.paces.options, self._stepper.rules)
             self._rank(goals)
             if self._room is None:

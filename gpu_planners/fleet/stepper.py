@@ -94,7 +94,8 @@ class Stepper:
         self.take_rules(self.rules._replace(plain=self._is_plain(paces)))
 
     def look_ahead(self, lanes: Lanes, budget_s: float) -> bool:
-        """Choose the horizon for steps that have so many seconds, where the settings do not say -> has it changed?"""
+        """Choose the horizon for steps with so many seconds for options, where the settings do not say -> has it
+        changed?"""
         horizon = self._horizon_for(lanes, budget_s)
         self._unlike = 0 if horizon == self.rules.horizon else self._unlike + 1
         if self._unlike == 0 or (0 < self.steps and self._unlike < STEADY):
@@ -110,7 +111,8 @@ class Stepper:
     def _horizon_for(self, lanes, budget_s):
         count, free = np.count_nonzero(self.crew.agents.there), np.count_nonzero(lanes.free)
         horizon = self._settings.least_horizon
-        if self._settings.horizon or self.near or not self.paces.one_tick or not 0 < count <= MOST_LONGER:
+        simple = self._motion.headings > 1 and self.near == 0 and self.paces.one_tick  # others have too many options
+        if self._settings.horizon or not simple or not 0 < count <= MOST_LONGER:
             return horizon
         for longer, full in LONGER:
             least_ns = count * self._ahead(longer).options.most_tracks * TRACK_NS

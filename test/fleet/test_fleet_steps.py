@@ -68,12 +68,13 @@ def test_the_horizon_follows_time_and_room():
     assert horizon_after(0.6, [long] * 5) == 5 and horizon_after(0.9, [long] * 5) == 4
     assert horizon_after(0.99, [long] * 5) == 3 and horizon_after(0.6, [0.0] * 5) == 3
     assert horizon_after(0.6, [long] * 5, following=False) == 5
+    assert horizon_after(0.2, [long] * 5) == 3  # these plan whole ways
     assert horizon_after(0.6, [long] * 3 + [0.0] * (STEADY - 1)) == 5  # it does not follow each step
     assert horizon_after(0.6, [long] * 3 + [0.0] * STEADY) == 3
     assert horizon_after(0.6, [0.0] * 3 + [long] * STEADY) == 5
     assert horizon_after(0.6, [long] * 5, horizon=3) == 3  # as it was asked
     assert horizon_after(0.6, [long] * 5, ticks_per_move=2) == 3
-    assert horizon_after(0.6, [1e-3] * 5, "four") == 3  # these have five times the options with each tick
+    assert horizon_after(0.6, [long] * 5, "four") == 3  # these have five times the options with each tick
 
 
 def test_agents_of_another_speed_may_join_while_the_horizon_is_long():

@@ -23,13 +23,14 @@ def solve_apart(search: Callable[..., PlanningResult], query: Query, settings, s
     parts = parts_of(query.checker)
     if not len(parts):
         return search(query, settings, seed)
-    few, alone = (replace(settings, max_samples=min(settings.max_samples, most)) for most in (TOGETHER, APART))
+    few = replace(settings, max_samples=min(settings.max_samples, TOGETHER))
+    alone = replace(settings, max_samples=min(settings.max_samples, APART), shortcut_rounds=0)
     found = search(query, few, seed)
     if found.status is not Status.SAMPLES_EXHAUSTED:
         return found
     samples, numbers = found.samples, _free_goals(query)
     for order in (parts, parts[::-1]):
-        found = _one_after_another(search, query, numbers, replace(alone, shortcut_rounds=0), seed, order)
+        found = _one_after_another(search, query, numbers, alone, seed, order)
         samples += found.samples
         if found.solved:
             path = at_once(found.path, order, query)
