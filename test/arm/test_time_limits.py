@@ -22,6 +22,7 @@ from gpu_planners.arm.planners.result import path_length
 from gpu_planners.arm.planners.shortcut import shortcut
 from gpu_planners.arm.planners.tree import rrt, rrt_star
 from gpu_planners.device import njit
+from gpu_planners.papers.dl14 import versions
 from gpu_planners.papers.dl14.image import ImageChecker
 from gpu_planners.parallel.team import clock_ns, deadline_in, left_ms
 
@@ -226,3 +227,11 @@ def test_pieces_grow_and_end_at_the_deadline():
     assert len(in_pieces(check, clock_ns() - 1, numbers)) == 0
     cut = in_pieces(check, clock_ns() + 5_000_000, numbers)
     assert 0 < len(cut) < 100 and np.array_equal(cut, numbers[: len(cut)] > 0)
+
+
+@pytest.mark.parametrize("drawn, status", [(5, Status.TIMED_OUT), (1000, Status.SAMPLES_EXHAUSTED)])
+def test_a_search_that_another_rank_ended_is_late(dl14, monkeypatch, drawn, status):
+    """Its own clock says that there is time left."""
+    monkeypatch.setattr(versions, "grow_by_version", lambda *_: (None, -1, drawn))
+    settings = prm.Settings(version=2, max_samples=1000, time_limit_s=600.0)
+    assert prm.solve(START, GOAL, dl14, settings).status is status
