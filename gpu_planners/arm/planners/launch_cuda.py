@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import cuda, float32
@@ -40,6 +41,22 @@ def grid_worker(memory):
     return team_worker(cuda.gridDim.x, memory, memory)
 
 
+class Mapped(NamedTuple):
+    """Page-locked memory that both sides see. host: array; device: the same for kernels, which take it sooner so"""
+
+    host: np.ndarray
+    device: Any
+
+    @property
+    def size(self) -> int:
+        return self.host.size
+
+
+def _mapped(count, dtype):
+    array = cuda.mapped_array(count, dtype)
+    return Mapped(array.view(np.ndarray), cuda.as_cuda_array(array))
+
+
 class TeamLaunch:
     """One kernel on one device, one launch at a time. Its arrays are kept from launch to launch and only grow.
 
@@ -58,12 +75,12 @@ class TeamLaunch:
         self.most_blocks = min(most, most_workers // WARPS)
         self.workers = self.most_blocks * WARPS
         self._spill = Spill(scratch_sizes)
+        self._at_once: dict = {}  # each kernel that was launched -> how many blocks of it run at once
         # each (name, count, dtype) -> an array of at least so many numbers
         self.device_array = DeviceBuffers(cuda.device_array).room  # their content is undefined
         # on the device, zero when it is allocated: barriers lie there
         self.zeroed = DeviceBuffers(lambda count, dtype: cuda.to_device(np.zeros(count, dtype))).room
-        # page-locked, seen by both sides; a kernel takes all of it, since the device has no address of views
-        self.mapped = DeviceBuffers(cuda.mapped_array).room
+        self.mapped = DeviceBuffers(_mapped).room  # each a Mapped
         self.pinned = DeviceBuffers(cuda.pinned_array).room  # page-locked, to copy from and to
 
     @contextmanager
@@ -76,13 +93,21 @@ class TeamLaunch:
         """Launch the kernel, or another one for the same checkers, with as many blocks as run at once, which may wait
         for each other; wait for its end."""
         kernel = kernel or self._kernel
-        self._start(kernel, team_blocks(kernel, THREADS, self.most_blocks), arguments)
+        self._start(kernel, self._blocks(kernel), arguments)
         if wait:
             self.stream.synchronize()
 
     def blocks_of_each(self, teams: int) -> int:
         """How many blocks each of so many teams may have so that all run at once; 1 where they do not."""
-        return max(1, team_blocks(self._kernel, THREADS, self.most_blocks) // teams)
+        return max(1, self._blocks(self._kernel) // teams)
+
+    def _blocks(self, kernel):
+        blocks = self._at_once.get(kernel)
+        if blocks is None:
+            blocks = team_blocks(kernel, THREADS, self.most_blocks)
+            if kernel.overloads:  # before its first launch nobody knows
+                self._at_once[kernel] = blocks
+        return blocks
 
     def start(self, blocks: int, *arguments) -> None:
         """Launch the kernel with so many blocks."""

@@ -20,6 +20,7 @@ from .settings import PlannerSettings
 GREATEST_GOALS = 100_000  # of a query: a millisecond's work each time that something looks at all of them
 FIRST_PIECE, PIECE_NS, SHARE = 4, 5_000_000, 16  # checks between the first two looks at the clock; see in_pieces
 _warm: set[tuple] = set()  # see warm_once
+_checkers: set[type] = set()  # classes of checkers that have all names
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class Query:
         """path: (K, dof); goal: index into self.goals; at_goal: does the path end there, or only near it?"""
         robot, number, moved = self.checker.robot, int(self.goal_numbers[goal]), []
         inside = np.minimum(np.maximum(path, robot.lower), robot.upper)  # a float32 may lie a hair beyond a limit
-        path = np.where(robot.continuous, path, inside)
+        path = np.where(robot.continuous, path, inside) if robot.continuous.any() else inside
         path[0] = self.start
         if at_goal:
             path[-1] = self.goals[goal]
@@ -134,7 +135,12 @@ def open_query(
         checker.warm_up()
     began = clock_ns() if began is None else began
     robot, version, tolerance = checker.robot, checker.version, settings.limit_tolerance
-    dof, turning = robot.dof, robot.continuous
+    dof, turning, deadline = robot.dof, robot.continuous, began + int(1e9 * settings.time_limit_s)
+    starts, ends, plain = _plain(robot, start, goals, single=True)
+    if len(plain) and plain[0]:
+        a, b, box = starts[0], ends[0], (robot.lower.astype(np.float32), robot.upper.astype(np.float32))
+        query = Query(a, b, np.arange(len(b)), *box, _weights(settings, dof), a, b, began, deadline, checker, version)
+        return _checked(query) if check else query
 
     def refuse(status, message):
         return replace(dry_query(checker), began=began).failed(status, message)
@@ -164,7 +170,6 @@ def open_query(
     low, high = np.where(turning, start - np.pi, lower), np.where(turning, start + np.pi, upper)
     start, goals = _same(asked_start, start), _same(asked_goals, goals)
     box = low.astype(np.float32), high.astype(np.float32), _weights(settings, dof)
-    deadline = began + int(1e9 * settings.time_limit_s)
     query = Query(start, goals, usable, *box, asked_start, asked_goals, began, deadline, checker, version)
     return _checked(query) if check else query
 
@@ -189,28 +194,16 @@ def open_queries(
     began = clock_ns()
     deadline = began + int(1e9 * settings.time_limit_s)
     robot = checkers[0].robot
-    try:
-        q, g = np.asarray(starts), np.asarray(goals)
-    except Exception:  # as in _vectors, which names the problem
-        q = g = np.zeros(0)
-    if g.ndim == 2:
-        g = g[:, None]
-    n, dof = len(checkers), robot.dof
-    plain = np.zeros(n, dtype=bool)
-    if (
-        q.shape == (n, dof)
-        and g.ndim == 3
-        and g.shape[::2] == (n, dof)
-        and 0 < g.shape[1] <= GREATEST_GOALS
-        and not robot.continuous.any()
-        and _are_numbers(starts, q)
-        and _are_numbers(goals, g)
-    ):
-        q, g = q.astype(np.float64), g.astype(np.float64)
-        within = [((each >= robot.lower) & (each <= robot.upper)).reshape(n, -1).all(axis=1) for each in (q, g)]
-        plain = within[0] & within[1] & [checker.robot is robot for checker in checkers]
-    lower, upper, weights = robot.lower.astype(np.float32), robot.upper.astype(np.float32), _weights(settings, dof)
-    numbers, timed_out = np.arange(g.shape[1] if g.ndim == 3 else 0), None
+    q, g, plain = _plain(robot, starts, goals)
+    if len(plain) != len(checkers):
+        plain = np.zeros(len(checkers), dtype=bool)
+    plain = plain & [checker.robot is robot for checker in checkers]
+    lower, upper, weights = (
+        robot.lower.astype(np.float32),
+        robot.upper.astype(np.float32),
+        _weights(settings, robot.dof),
+    )
+    numbers, timed_out = np.arange(g.shape[1]), None
     queries: list[Query | PlanningResult] = []
     for i, checker in enumerate(checkers):
         if timed_out is None and clock_ns() > deadline:
@@ -223,6 +216,28 @@ def open_queries(
         else:
             queries.append(open_query(starts[i], goals[i], checker, settings, check=False, began=began))
     return queries
+
+
+def _plain(robot, starts, goals, single=False):
+    """Starts and goals of queries, or of a single one, as the caller gave them -> (n, dof), (n, G, dof) float64, (n,)
+    bool: which are numbers within the limits, to be taken as they are. None are, n = 0, where arrays are of other
+    shapes or kinds"""
+    try:
+        q, g = np.asarray(starts), np.asarray(goals)
+    except Exception:  # as in _vectors, which names the problem
+        q = g = np.zeros(0)
+    if single:
+        q, g = q[None], g[None]
+    if g.ndim == 2:
+        g = g[:, None]
+    dof = robot.dof
+    fit = q.ndim == 2 and g.ndim == 3 and q.shape[1] == g.shape[2] == dof and len(q) == len(g)
+    few, numbers = fit and 0 < g.shape[1] <= GREATEST_GOALS, _are_numbers(starts, q) and _are_numbers(goals, g)
+    if not (few and numbers) or robot.continuous.any():
+        return np.zeros((0, dof)), np.zeros((0, 0, dof)), np.zeros(0, dtype=bool)
+    q, g = q.astype(np.float64), g.astype(np.float64)
+    within = [((each >= robot.lower) & (each <= robot.upper)).reshape(len(q), -1).all(axis=1) for each in (q, g)]
+    return q, g, within[0] & within[1]
 
 
 def in_pieces(check: Callable[..., np.ndarray], deadline: int, *arrays: np.ndarray) -> np.ndarray:
@@ -242,8 +257,7 @@ def in_pieces(check: Callable[..., np.ndarray], deadline: int, *arrays: np.ndarr
 
 def warm_once(what: str, checker, run: Callable[[], object]) -> None:
     """Call run(), which compiles or loads `what`, once for checkers of a kind, before the clock of a query starts."""
-    of = type(checker.new_scratch()) if checker.device == "cpu" else checker.scratch_sizes
-    if (kind := (what, checker.device, of)) not in _warm:
+    if (kind := (what, checker.device, type(checker), checker.scratch_sizes)) not in _warm:
         _warm.add(kind)
         with told_if_slow(f"{what} for {checker.device}"):
             run()
@@ -266,11 +280,12 @@ def check_call(checker, settings: PlannerSettings, kind: type[PlannerSettings]) 
     GpuPlannersError in a child that was forked too late (see device.py).
     """
     refuse_forked()
-    if missing := missing_name(Checker, checker):
+    if type(checker) not in _checkers and (missing := missing_name(Checker, checker)):
         raise SettingsError(
             f"checker is {shown(checker)}, which has no {missing}; allowed: a CollisionChecker, or a checker of "
             "another space"
         )
+    _checkers.add(type(checker))
     if not isinstance(settings, kind):
         raise SettingsError(f"settings is {shown(settings)}; allowed: {title(kind)}")
     if len(settings.weights) not in (0, checker.robot.dof):

@@ -73,15 +73,14 @@ class CudaShortener:
         n_floats, n_ints = cuts_sizes(dof, task.room, launch.workers)
         n_numbers, n_order = request_sizes.py_func(dof, task.room)
         with launch.held():
-            numbers = launch.mapped("numbers", n_numbers, np.float32)
-            order = launch.mapped("order", n_order, np.int32)
+            mapped = launch.mapped("numbers", n_numbers, np.float32), launch.mapped("order", n_order, np.int32)
+            numbers, order = (part.host for part in mapped)
             seed, left = halves(int(task.seed)), left_ms(task.deadline)
             order[: n_order - 1] = dof, task.length, task.room, task.passes, SPLIT, mode, *seed, left
             numbers[0], numbers[1 : 1 + dof] = step, task.weights
             numbers[1 + dof : 1 + dof + path.size] = path.ravel()
             launch.run(
-                numbers,
-                order,
+                *(part.device for part in mapped),
                 launch.device_array("floats", n_floats, np.float32),
                 launch.device_array("ints", n_ints, np.int32),
                 launch.zeroed("memory", 1, np.int32),

@@ -25,14 +25,10 @@ class PrmOnCuda:
         launch = self._launch
         n_floats, n_ints, n_told, n_found = buffer_sizes(ask, launch.workers)
         with launch.held():
-            self._arrays = (
-                launch.device_array("floats", n_floats, np.float32),
-                launch.zeroed("ints", n_ints, np.int32),
-                launch.mapped("told", n_told, np.float32),
-                launch.mapped("found", n_found, np.int32),
-            )
-        # plain arrays: Numba takes the mapped kind for another type
-        return [np.ndarray(part.shape, part.dtype, buffer=part.gpu_data) for part in self._arrays[2:]]
+            mapped = launch.mapped("told", n_told, np.float32), launch.mapped("found", n_found, np.int32)
+            own = launch.device_array("floats", n_floats, np.float32), launch.zeroed("ints", n_ints, np.int32)
+            self._arrays = *own, *(part.device for part in mapped)
+        return [part.host for part in mapped]
 
     def grow(self, checker, ask: GrowthCall) -> None:
         """Some rounds."""

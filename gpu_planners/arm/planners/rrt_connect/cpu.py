@@ -136,7 +136,7 @@ class _Search:
         self._ints = np.empty(INTS, dtype=np.int32)
         self._paths, self._desk = np.empty(CORNERS * dof, dtype=np.float32), new_desk(space_of(query.checker), dof)
         self._chunk = batch * -(-CHUNK // batch)  # whole rounds
-        problem = Problems([query], [seed], np.zeros((1, 2), dtype=int))
+        problem = Problems([query], [seed], request.NO_PLACES)
         same = {"batch": batch, "first": batch, "split": 1, "capacity": capacity}
         request.write_requests(self._row[None], self._ints[None], problem, settings, **same)
 
@@ -171,7 +171,7 @@ class _Search:
 
     def result(self, samples=None):
         """samples: of all searches of the query; none: there was only this one"""
-        return request.read_answer(self._ints, self._paths, self._query, samples=samples)
+        return request.read_answer(self._ints.tolist(), self._paths, self._query, samples=samples)
 
 
 def _race(searches, stop):

@@ -19,7 +19,7 @@ from ..query import Query
 from ..result import PlanningResult
 from . import answer, request
 from .apart import solve_apart
-from .request import ANSWER, INTS, NODES, SEARCHING, SOLVED, BatchShape, Problems, request_size, set_fields
+from .request import ANSWER, INTS, NO_PLACES, NODES, SEARCHING, SOLVED, BatchShape, Problems, request_size, set_fields
 from .scene_store import GREATEST, SceneStore, sizes_of
 from .state import CORNERS, state_sizes, tree_sizes, work_sizes
 
@@ -97,20 +97,20 @@ class CudaEngine:
         capacity, n_row = whole_tiles(NODES + goals), request_size(self._dof, goals)
         n_floats, n_ints = state_sizes(self._dof, capacity, batch, launch.workers)
         with launch.held():
-            row = launch.mapped("row", n_row, np.float32)
-            ints = launch.mapped("ints", INTS, np.int32)
+            row, ints = launch.mapped("row", n_row, np.float32), launch.mapped("ints", INTS, np.int32)
             paths = launch.mapped("paths", CORNERS * self._dof, np.float32)
-            problem = Problems([query], [seed], np.zeros((1, 2), dtype=int))
+            problem = Problems([query], [seed], NO_PLACES)
             same = {"batch": batch, "first": first, "split": SPLIT, "capacity": capacity}
-            request.write_requests(row[None, :n_row], ints[None, :INTS], problem, settings, **same)
+            request.write_requests(row.host[None, :n_row], ints.host[None, :INTS], problem, settings, **same)
             floats = launch.device_array("floats", n_floats, np.float32)
             memory = launch.zeroed("memory", n_ints, np.int32)
-            arguments = row, ints, paths, *query.checker.device_scene(), floats, memory
+            given = row.device, ints.device, paths.device
+            arguments = *given, *query.checker.device_scene(), floats, memory
             launch.run(*arguments, wait=False)
             if settings.shortcut_rounds:
                 launch.run(*arguments, wait=False, kernel=self._shorten_one)
             launch.stream.synchronize()
-            return request.read_answer(ints, paths, query)
+            return request.read_answer(ints.host.tolist(), paths.host, query)
 
     def solve_each(self, query: Query, settings, seeds: Iterable[int]) -> Iterator[PlanningResult]:
         """One query with each seed, one after the other."""
@@ -192,11 +192,11 @@ class Passes:
         self._problems, self._settings, self._capacity = problems, settings, whole_tiles(NODES_OF_MANY + whole.goals)
         self._blocks, self._team = (launch.blocks_of_each(whole.problems) for launch in (search, shortening))
         row = request_size(self._dof, max(len(query.goals) for query in problems.queries))
-        self._rows_whole = search.mapped("rows", n * row, np.float32)  # a view has no address on the device
-        self._ints_whole = search.mapped("ints", n * INTS, np.int32)
-        self._rows = self._rows_whole[: n * row].reshape(n, row)
-        self._ints = self._ints_whole[: n * INTS].reshape(n, INTS)
-        self._paths = search.mapped("paths", max(max(n * CORNERS_OF_MANY, CORNERS) * self._dof, room), np.float32)
+        rows, ints = search.mapped("rows", n * row, np.float32), search.mapped("ints", n * INTS, np.int32)
+        paths = search.mapped("paths", max(max(n * CORNERS_OF_MANY, CORNERS) * self._dof, room), np.float32)
+        self._given = rows.device, ints.device, paths.device
+        self._rows, self._ints = rows.host[: n * row].reshape(n, row), ints.host[: n * INTS].reshape(n, INTS)
+        self._paths = paths.host
         split = SPLIT if self._team > 1 else 1
         request.write_requests(self._rows, self._ints, problems, settings, split=split, capacity=self._capacity)
         self._results: list[PlanningResult | None] = [None] * n
@@ -269,9 +269,7 @@ class Passes:
         on_device[: len(counters)].copy_to_device(counters)
         set_fields(self._ints[0], left_ms=left_ms(self._problems.queries[0].deadline))
         work = self._work(launch, "work", teams, sizes)
-        launch.start(
-            teams * team, self._rows_whole, self._ints_whole, self._paths, on_device, *self._scene, *trees, *work
-        )
+        launch.start(teams * team, *self._given, on_device, *self._scene, *trees, *work)
         self._read()
         launch.stream.synchronize()
         self._written = int(on_device[:2].copy_to_host()[1])

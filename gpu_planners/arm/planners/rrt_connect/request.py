@@ -70,6 +70,7 @@ bounds_sizes, open_bounds = layout(Bounds, "dof")
 HEAD, ANSWER = request_sizes.py_func()  # where Bounds and Answer begin
 INTS = ANSWER + len(Answer._fields)
 LEFT_MS = Request._fields.index("left_ms")
+INT_FIELDS = Request._fields[:ANSWER]
 
 
 class Problems(NamedTuple):
@@ -95,6 +96,7 @@ class BatchShape(NamedTuple):
     stop: threading.Event | None = None
 
 
+NO_PLACES = np.zeros((1, 2), int)  # of a scene that lies at the beginning
 RANGE, DOMAIN = 3 / 16, 3 / 4  # of the spread of random configurations: what settings of 0 mean
 SHORTEST, CLOSEST = 139, 200  # blocked samples, by which these fall to a quarter, and to a seventh
 
@@ -125,19 +127,25 @@ def write_requests(floats: np.ndarray, ints: np.ndarray, problems: Problems, set
     modes, steps = zip(*(query.checker.motion_args for query in queries))
     low, high = zip(*map(halves, seeds))
     goals = [len(query.goals) for query in queries]
-    ints[:] = 0
-    set_fields(ints, dof=dof, goals=goals, until=settings.max_samples, seed_low=low, seed_high=high, mode=modes)
-    set_fields(ints, passes=settings.shortcut_rounds, fresh=1, left_ms=left_ms(queries[0].deadline))
-    set_fields(ints, shortest=0 if settings.range else SHORTEST, closest=0 if settings.dynamic_domain else CLOSEST)
-    set_fields(ints, scene_floats=places[:, 0], scene_ints=places[:, 1], **same)
+    values = {
+        "dof": dof, "goals": goals, "until": settings.max_samples, "seed_low": low, "seed_high": high, "mode": modes,
+        "passes": settings.shortcut_rounds, "fresh": 1, "left_ms": left_ms(queries[0].deadline), "trees": 0,
+        "shortest": 0 if settings.range else SHORTEST, "closest": 0 if settings.dynamic_domain else CLOSEST,
+        "scene_floats": places[:, 0], "scene_ints": places[:, 1], **same,
+    }  # fmt: skip
+    for k, field in enumerate(INT_FIELDS):
+        ints[:, k] = values[field]
+    ints[:, ANSWER:] = 0
+    lower, upper, weights, starts = (
+        np.array([getattr(query, field) for query in queries]) for field in ("lower", "upper", "weights", "start")
+    )
     # how far two random configurations are apart, root mean square; periodic joints' values a turn apart are one place
-    lower, upper = (np.array([getattr(query, field) for query in queries]) for field in ("lower", "upper"))
     turns = np.where([query.checker.robot.periodic for query in queries], 2 * np.pi, np.inf)
     spread = np.sqrt((np.minimum(np.subtract(upper, lower, dtype=np.float64), turns) ** 2).sum(axis=-1) / 6)
     floats[:, 0], floats[:, 1] = steps, settings.range or RANGE * spread
     floats[:, 2] = settings.dynamic_domain or DOMAIN * spread
-    for field in ("lower", "upper", "weights", "start"):
-        floats[:, at : at + dof] = [getattr(query, field) for query in queries]
+    for rows in (lower, upper, weights, starts):
+        floats[:, at : at + dof] = rows
         at += dof
     if len(set(goals)) == 1:
         floats[:, at : at + goals[0] * dof] = np.array([query.goals for query in queries]).reshape(len(queries), -1)
