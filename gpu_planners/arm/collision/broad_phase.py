@@ -14,6 +14,7 @@ import numpy as np
 
 from ...device import lean_njit
 from ...parallel.memory import item, set_item
+from ...parallel.team import lane_count, vote_lanes
 from ..geometry.poses import ZERO
 from . import records
 from .scratch import block_speeds, own_balls, own_blocks, triple
@@ -148,6 +149,31 @@ def next_pair(p, spread, array, boxes, speeds, scene):
 
 
 @lean_njit
+def near_pairs(p, spread, array, boxes, speeds, scene, lane):
+    """`next_pair` for lanes that share the boxes, each of which looks at two blocks -> the first pair, and where the
+    pairs end that follow it without a gap. p: where the pairs of two blocks begin"""
+    pairs, blocks = records.self_pair_count(scene), records.block_pair_count(scene)
+    while p < pairs:
+        first = records.self_pair(scene, p).blocks
+        g = first + lane
+        near = False
+        if g < blocks:
+            both = records.block_pair(scene, g)
+            reach = spread * item(speeds, block_speeds(scene) + g) + SURE
+            near = boxes_near(array, boxes + records.BOX * both.a, boxes + records.BOX * both.b, reach)
+        votes = vote_lanes(near)
+        if votes != 0:
+            while votes & 1 == 0:
+                first, votes = first + 1, votes >> 1
+            end = first
+            while votes & 1 != 0:
+                end, votes = end + 1, votes >> 1
+            return records.block_pair(scene, first).first, records.block_pair(scene, end - 1).end
+        p = records.block_pair(scene, min(first + lane_count(), blocks) - 1).end
+    return pairs, pairs
+
+
+@lean_njit
 def boxes_near(array, a, b, reach):
     """Are two boxes, lowest and highest x, y, z, at most `reach` apart?"""
     squared = ZERO
@@ -159,6 +185,6 @@ def boxes_near(array, a, b, reach):
 
 
 @lean_njit
-def last_of_run(p, last, scene):
-    """Where a run of self pairs that begins at p ends: with the pairs of two blocks, or at `last`."""
-    return min(last, records.block_pair(scene, records.self_pair(scene, p).blocks).end) if p < last else last
+def end_of_blocks(p, scene):
+    """Where the pairs of two blocks end, of which self pair p is one."""
+    return records.block_pair(scene, records.self_pair(scene, p).blocks).end

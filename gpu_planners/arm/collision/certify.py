@@ -15,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ...device import lean_njit
-from ...parallel.memory import item, set_item
+from ...parallel.memory import copy_items, item, set_item
 from ...parallel.team import any_lane, from_lane, greatest_lane, lane_count, lower, rank_lanes, sync_lanes, vote_lanes
 from ..geometry.poses import HALF, POSE, ZERO, identity, load, relative, store
 from ..spaces.interface import FREE, NOT_FINITE, NOT_FREE, finite
 from . import records, sieves
-from .broad_phase import FEW, SURE, last_of_run, next_near, next_pair
+from .broad_phase import FEW, SURE, end_of_blocks, near_pairs, next_near, next_pair
 from .closing import Twist, closing_of, pair_twist
 from .forward import move_robot, place_robot, placed, relative_pose
 from .scratch import SIEVE, block_speeds, own_balls, own_blocks, shared_balls, shared_blocks, triple
@@ -95,22 +95,23 @@ def certify(ask, q, scene, scratch, lane):
     spread = share_balls(ask, scene, scratch, lane)
     # of one type from the beginning: for what a loop calls with constants first, Numba compiles all of it twice
     count, waiting, blocks = np.int64(0), np.int64(0), records.block_count(scene)
-    for row in range(moving + 1):
+    together = spread >= ZERO and 0 < obstacles <= FEW  # then all moving shapes make one row
+    for row in range(2 if together else moving + 1):
         shape = moving - 1 - row  # the hand first: it is likelier to collide than the shoulder
-        n = obstacles if shape >= 0 else self_pairs
-        first = np.int64(0)
+        if together:
+            shape = moving if row == 0 else -1
+        n = self_pairs if shape < 0 else moving * obstacles if shape == moving else obstacles
+        first, end = np.int64(0), np.int64(0 if shape < 0 and blocks > 0 else n)
         while True:
-            if shape >= 0:
+            if 0 <= shape < moving:
                 first = next_run(shape, first, ask, spread, scene, scratch, lane)
-            elif blocks > 0:
-                first = next_self_run(first, ask, spread, scene, scratch, lane)
+            elif shape < 0 and first >= end:
+                first, end = next_self_run(first, ask, spread, scene, scratch, lane)
             left = any_lane(first < n)
             if not left and shape >= 0:
                 break
             if left:
-                last = min(first + RUN, n)
-                if shape < 0 and blocks > 0:
-                    last = last_of_run(first, last, scene)
+                last = min(first + RUN, end)
                 k, near = first + lane, EVERY
                 if spread >= ZERO:
                     near = vote_lanes(k < last and may_meet(shape, k, spread, scene, scratch.speeds))
@@ -154,11 +155,15 @@ def next_run(shape, first, ask, spread, scene, scratch, lane):
 
 @lean_njit
 def next_self_run(first, ask, spread, scene, scratch, lane):
-    """Where the next self pairs are, from `first` on, whose blocks can meet."""
+    """Where the next self pairs are, from `first` on, whose blocks can meet, and where these end."""
+    pairs = records.self_pair_count(scene)
+    if records.block_count(scene) == 0:
+        return pairs, pairs
     if spread >= ZERO:
-        return next_pair(first, spread, scratch.speeds, shared_blocks(scene), scratch.speeds, scene)
+        return near_pairs(first, spread, scratch.speeds, shared_blocks(scene), scratch.speeds, scene, lane)
     span = farthest_wanted(ask, scratch.tau, lane)
-    return next_pair(first, span, scratch.poses, own_blocks(scene), scratch.speeds, scene)
+    first = next_pair(first, span, scratch.poses, own_blocks(scene), scratch.speeds, scene)
+    return first, (end_of_blocks(first, scene) if first < pairs else pairs)
 
 
 @lean_njit
@@ -174,42 +179,60 @@ def share_balls(ask, scene, scratch, lane):
     middle_at = from_lane(ask.at, middle)
     farthest = greatest_lane(abs(ask.at - middle_at) + max(ask.back, ask.ahead) if ask.active else ZERO)
     if lane == middle:
-        own, shared = own_balls(scene), shared_balls(scene)
-        for k in range(3 * records.shape_count(scene) + records.BOX * records.block_count(scene)):
-            set_item(scratch.speeds, shared + k, item(scratch.poses, own + k))
+        numbers = 3 * records.shape_count(scene) + records.BOX * records.block_count(scene)
+        copy_items(scratch.poses, own_balls(scene), scratch.speeds, shared_balls(scene), numbers)
     sync_lanes()
     return farthest
 
 
 @lean_njit
 def may_meet(shape, k, spread, scene, speeds):
-    """Can the shape and the obstacle of ball k (shape < 0: the shapes of self pair k) be near each other within
-    `spread` of the position on the motion whose ball centres `share_balls` showed?"""
+    """Can the shape and the obstacle of ball k be near each other within `spread` of the position on the motion whose
+    ball centres `share_balls` showed? Or the shapes of self pair k (shape < 0), or of pair k of all moving shapes with
+    obstacles (shape: how many there are)?"""
     balls = shared_balls(scene)
     if shape >= 0:
+        shape, k = of_all(shape, k, scene)
         radius = sieves.ball_radius(shape, scene) + spread * item(speeds, shape) + SURE
         return sieves.obstacle_near(k, triple(speeds, balls, shape), radius, scene)
     return sieves.self_pair_near(k, spread, speeds, balls, speeds, scene)
 
 
 @lean_njit
+def of_all(shape, k, scene):
+    """-> the moving shape and the ball of `may_meet`."""
+    moving, obstacles = records.moving_count(scene), records.obstacle_count(scene)
+    if shape < moving:
+        return shape, k
+    row = np.int64(np.uint32(k) // np.uint32(obstacles))
+    return moving - 1 - row, k - row * obstacles
+
+
+@lean_njit
 def first_sieve(shape, first, last, near, spread, count, scene, scratch):
     """Append to `scratch.sieve` the pairs whose balls come near each other within `spread`; -> how many it holds.
 
-    The pairs are a moving shape with the obstacles of balls first to last - 1, or, where shape is -1, the self pairs
-    first to last - 1. near: bit k is unset where pair first + k is too far apart for all lanes
+    The pairs are those first to last - 1 of `may_meet`. near: bit k is unset where pair first + k is too far apart for
+    all lanes
     """
     sieve, obstacles = scratch.sieve, records.obstacle_count(scene)
     if near == 0:
         return count
     if shape >= 0:
-        centre = triple(scratch.poses, own_balls(scene), shape)
-        radius = sieves.ball_reach(shape, spread, scene, scratch)
-        for k in range(first, last):
-            if near & 1 and sieves.obstacle_near(k, centre, radius, scene):
-                set_item(sieve, count, shape * obstacles + records.ball_owner(scene, k))
-                count += 1
+        s, k = of_all(shape, first, scene)
+        placed_shape, centre, radius = -1, (ZERO, ZERO, ZERO), ZERO
+        for _ in range(first, last):
+            if near & 1:
+                if s != placed_shape:
+                    placed_shape, centre = s, triple(scratch.poses, own_balls(scene), s)
+                    radius = sieves.ball_reach(s, spread, scene, scratch)
+                if sieves.obstacle_near(k, centre, radius, scene):
+                    set_item(sieve, count, s * obstacles + records.ball_owner(scene, k))
+                    count += 1
             near >>= 1
+            k += 1
+            if k == obstacles:
+                s, k = s - 1, 0
     else:
         for p in range(first, last):
             if near & 1 and sieves.self_pair_meets(p, spread, scene, scratch):

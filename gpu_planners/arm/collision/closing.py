@@ -32,6 +32,7 @@ import numpy as np
 
 from ...device import lean_njit
 from ...parallel.memory import item
+from ...parallel.team import lane_count
 from ..geometry.poses import HALF, TWO, ZERO, cross, minus, moved, norm, turned_back
 from .forward import angular_velocity
 from .records import frame_count, moving_count, reach, robot_shape, self_pair, shape_frame, sphere_centre, sphere_radius
@@ -80,21 +81,27 @@ def closing_of(a, T, twist, scene):
 
 @lean_njit
 def pair_bend(i, scene, speeds):
-    """Bound on the second derivative of a pair's distance. i: its entry of `speeds`. Those of shapes are kept there."""
-    return item(speeds, bends(scene) + i) if i < moving_count(scene) else greatest_bend(i, scene, speeds)
+    """Bound on the second derivative of a pair's distance. i: its entry of `speeds`. `motions.set_speeds` keeps those
+    of shapes; where several lanes share the work, all: one lane needs few of the others."""
+    if lane_count() > 1 or i < moving_count(scene):
+        return item(speeds, bends(scene) + i)
+    return speed_and_bend(i, scene, speeds)[1]
 
 
 @lean_njit
-def greatest_bend(i, scene, speeds):
-    """`pair_bend` from the rates and turns that `motions.set_speeds` writes: M of this file's text."""
+def speed_and_bend(i, scene, speeds):
+    """Bound on the speed of a shape or self pair in all configurations, and `pair_bend`, M of this file's text; from
+    the rates and turns that `motions.set_speeds` writes."""
     frames, first = frame_count(scene), rates(scene)
-    bend, turned_a, turned_b = ZERO, ZERO, ZERO
+    speed, bend, turned_a, turned_b = ZERO, ZERO, ZERO, ZERO
     for f in range(frames):
         lever, turns = reach(scene, i, f), item(speeds, first + frames + f)
-        bend += abs(lever * item(speeds, first + f)) * (turns + TWO * (turned_a if lever > ZERO else turned_b))
+        way = abs(lever * item(speeds, first + f))
+        speed += way
+        bend += way * (turns + TWO * (turned_a if lever > ZERO else turned_b))
         turned_a += turns if lever > ZERO else ZERO
         turned_b += turns if lever < ZERO else ZERO
-    return bend
+    return speed, bend
 
 
 @lean_njit

@@ -32,7 +32,10 @@ def place_robot(q, scene, poses):
     for s in range(records.shape_count(scene)):
         shape = records.robot_shape(scene, s)
         x, y, z = records.sphere_centre(scene, shape, 0)
-        set_triple(poses, own_balls(scene), s, moved(placed(shape, scene, poses), x, y, z))
+        x, y, z = moved(records.shape_pose(scene, shape), x, y, z)
+        if records.shape_frame(scene, shape) >= 0:
+            x, y, z = moved(frame_pose(poses, records.shape_frame(scene, shape)), x, y, z)
+        set_triple(poses, own_balls(scene), s, (x, y, z))
     box_blocks(scene, poses)
 
 

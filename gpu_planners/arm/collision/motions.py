@@ -24,7 +24,7 @@ from ..geometry.poses import HALF, ONE, TWO, ZERO
 from ..spaces.interface import CONTINUOUS, COUNT, JOINT, NOTHING, REFUSED, Packed, register
 from .broad_phase import set_block_speeds
 from .certify import Question, certify, in_ranges
-from .closing import greatest_bend
+from .closing import speed_and_bend
 from .records import dof, frame_count, frame_floats, frame_ints, moving_count, reach, speed_count
 from .scratch import QUEUE, RECENT, RECENT_COUNT, RECENT_NEAREST, RESERVE, ArmScratch, bends, rates
 from .sieves import FAR
@@ -165,18 +165,36 @@ def set_speeds(qa, qb, scene, speeds, lane):
         set_item(speeds, first + f, rate)
         set_item(speeds, first + frames + f, ZERO if frame.slides != 0 else abs(rate))
     sync_lanes()
-    for i in range(lane, speed_count(scene), lane_count()):
-        speed = ZERO
-        for f in range(frames):
-            speed += abs(reach(scene, i, f) * item(speeds, first + f))
-        speeds[i] = speed
-        greatest = max(greatest, speed)
+    if lane_count() == 1:
+        greatest = set_speeds_alone(scene, speeds)
+    else:
+        for i in range(lane, speed_count(scene), lane_count()):
+            speed, bend = speed_and_bend(i, scene, speeds)
+            set_item(speeds, i, speed)
+            set_item(speeds, bends(scene) + i, bend)
+            greatest = max(greatest, speed)
     sync_lanes()
     set_block_speeds(scene, speeds, lane, lane_count())
-    for s in range(lane, moving_count(scene), lane_count()):
-        set_item(speeds, bends(scene) + s, greatest_bend(s, scene, speeds))
     sync_lanes()
     return greatest_lane(greatest)
+
+
+@lean_njit
+def set_speeds_alone(scene, speeds):
+    """Set the speeds, frame by frame so that a thread adds several at once, and the bends of shapes -> the greatest."""
+    greatest, count = ZERO, speed_count(scene)
+    for i in range(count):
+        set_item(speeds, i, ZERO)
+    for f in range(frame_count(scene)):
+        rate = item(speeds, rates(scene) + f)
+        if rate != ZERO:
+            for i in range(count):
+                set_item(speeds, i, item(speeds, i) + abs(reach(scene, i, f) * rate))
+    for i in range(count):
+        greatest = max(greatest, item(speeds, i))
+    for s in range(moving_count(scene)):
+        set_item(speeds, bends(scene) + s, speed_and_bend(s, scene, speeds)[1])
+    return greatest
 
 
 @lean_njit

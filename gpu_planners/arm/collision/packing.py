@@ -178,7 +178,7 @@ def _pack_robot(robot):
     reach_of_shape = reach.frame_reach(robot, levers)
     reach_of_pair, common = reach.pair_reach(robot, reach_of_shape, frame_of, pairs)
     pair_ints = ints.add(np.column_stack([pairs, common, blocks_of_pair]))
-    reach_floats = floats.add(reach.ROUND_UP * np.concatenate([reach_of_shape[:moving], reach_of_pair]))
+    reach_floats = floats.add(reach.ROUND_UP * np.concatenate([reach_of_shape[:moving], reach_of_pair]).T)
     header = records.Header(
         dof=robot.dof,
         frames=len(robot.frames),

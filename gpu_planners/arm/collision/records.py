@@ -29,7 +29,7 @@ class Header(NamedTuple):
     pair_ints: PairRecord of each pair
     blocks: of shapes that follow one another (`broad_phase`), 0: none; block_pairs: of them, whose shapes may collide;
     block_pair_ints: BlockPair of each
-    reach: (moving + pairs, frames) float32 (`reach.frame_reach`, `reach.pair_reach`)
+    reach: (frames, moving + pairs) float32 (`reach.frame_reach`, `reach.pair_reach`)
     ranges: (2, dof) float32 (`reach.joint_ranges`)
     balls: (obstacles, 4) float32 x, y, z, radius around an obstacle in its skin, neighbours one after the other
     order: (obstacles,) which obstacle a ball is of
@@ -250,7 +250,7 @@ def pair_count(scene):
 
 @lean_njit
 def speed_count(scene):
-    """Moving shapes, then self pairs: what has a row of `reach`."""
+    """Moving shapes, then self pairs: what has a column of `reach`."""
     return moving_count(scene) + self_pair_count(scene)
 
 
@@ -271,7 +271,7 @@ def block_pair(scene, g):
 @lean_njit
 def reach(scene, i, f):
     """Metres that shape or self pair i moves at most for a unit of frame f's value; negative: by way of shape B."""
-    return item(scene.floats, _first_reach(scene) + i * frame_count(scene) + f)
+    return item(scene.floats, _first_reach(scene) + f * speed_count(scene) + i)
 
 
 @lean_njit

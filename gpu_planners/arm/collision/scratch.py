@@ -7,7 +7,7 @@ import numpy as np
 from ...device import lean_njit, njit
 from ...parallel.memory import item, set_item
 from ..geometry.poses import POSE, load
-from .records import BOX, block_count, block_pair_count, dof, frame_count, moving_count, named, shape_count, speed_count
+from .records import BOX, block_count, block_pair_count, dof, frame_count, named, shape_count, speed_count
 
 QUEUE = 128  # parts of a motion that wait for a check
 RESERVE = 32  # of them: how often a part can be halved, so that its parts find room one after the other
@@ -45,11 +45,11 @@ class ArmScratch(NamedTuple):
     sieve: np.ndarray
 
 
-def _length(name, frames=0, shapes=0, blocks=0, moving=0, speeds=0, block_pairs=0):
+def _length(name, frames=0, shapes=0, blocks=0, speeds=0, block_pairs=0):
     """-> compiled function (scene): how many numbers there are with so many for each frame, shape, ..."""
 
     def length(scene):
-        of_shapes = shapes * shape_count(scene) + moving * moving_count(scene) + speeds * speed_count(scene)
+        of_shapes = shapes * shape_count(scene) + speeds * speed_count(scene)
         of_blocks = blocks * block_count(scene) + block_pairs * block_pair_count(scene)
         return frames * frame_count(scene) + of_shapes + of_blocks
 
@@ -63,14 +63,14 @@ own_blocks = _length("own_blocks", frames=POSE, shapes=3)
 twists = _length("twists", frames=POSE, shapes=3, blocks=BOX)
 ball_velocities = _length("ball_velocities", frames=POSE + TWIST, shapes=3, blocks=BOX)
 poses_size = _length("poses_size", frames=POSE + TWIST, shapes=6, blocks=BOX)
-# and those of `speeds` behind the speeds: bounds on the moving shapes' second derivatives; the rates of the frames'
-# values, and how fast each frame turns; the balls' centres, the blocks' boxes; the speeds of the pairs of blocks
+# and those of `speeds` behind the speeds: bounds on the second derivatives (`closing.pair_bend`); the rates of the
+# frames' values, and how fast each frame turns; the balls' centres, the blocks' boxes; the speeds of two blocks' pairs
 bends = _length("bends", speeds=1)
-rates = _length("rates", speeds=1, moving=1)
-shared_balls = _length("shared_balls", speeds=1, moving=1, frames=2)
-shared_blocks = _length("shared_blocks", speeds=1, moving=1, frames=2, shapes=3)
-block_speeds = _length("block_speeds", speeds=1, moving=1, frames=2, shapes=3, blocks=BOX)
-speeds_size = _length("speeds_size", speeds=1, moving=1, frames=2, shapes=3, blocks=BOX, block_pairs=1)
+rates = _length("rates", speeds=2)
+shared_balls = _length("shared_balls", speeds=2, frames=2)
+shared_blocks = _length("shared_blocks", speeds=2, frames=2, shapes=3)
+block_speeds = _length("block_speeds", speeds=2, frames=2, shapes=3, blocks=BOX)
+speeds_size = _length("speeds_size", speeds=2, frames=2, shapes=3, blocks=BOX, block_pairs=1)
 
 
 @njit

@@ -21,6 +21,7 @@ GREATEST_GOALS = 100_000  # of a query: a millisecond's work each time that some
 FIRST_PIECE, PIECE_NS, SHARE = 4, 5_000_000, 16  # checks between the first two looks at the clock; see in_pieces
 _warm: set[tuple] = set()  # see warm_once
 _checkers: set[type] = set()  # classes of checkers that have all names
+_scratches: dict[type, type] = {}  # of them, on the CPU
 
 
 @dataclass(frozen=True)
@@ -257,7 +258,10 @@ def in_pieces(check: Callable[..., np.ndarray], deadline: int, *arrays: np.ndarr
 
 def warm_once(what: str, checker, run: Callable[[], object]) -> None:
     """Call run(), which compiles or loads `what`, once for checkers of a kind, before the clock of a query starts."""
-    if (kind := (what, checker.device, type(checker), checker.scratch_sizes)) not in _warm:
+    if checker.device == "cpu" and type(checker) not in _scratches:
+        _scratches[type(checker)] = type(checker.new_scratch())
+    of = _scratches[type(checker)] if checker.device == "cpu" else checker.scratch_sizes
+    if (kind := (what, checker.device, of)) not in _warm:
         _warm.add(kind)
         with told_if_slow(f"{what} for {checker.device}"):
             run()

@@ -12,7 +12,8 @@
 Motions are proven between these (`check`), by any worker; `append` numbers new nodes in the order of the samples, so
 that the trees never depend on timing. A round of one sample extends the smaller tree. The first rounds are smaller
 where the request says so: easy problems end early, and hard ones take fewer rounds, of which each lasts as long as its
-longest check. Before the first one, straight rounds try to connect the start with each goal.
+longest check. So several workers share each motion of a smaller round. Before the first one, straight rounds try to
+connect the start with each goal; start and goals are checked in the first of them.
 
 Two lengths follow from how samples fare, unless the settings fix them. Blocked samples make motions shorter and free
 ones longer, as the one-fifth rule of evolution strategies does (Rechenberg 1973): no one length suits all robots, or
@@ -29,7 +30,7 @@ from ....device import lean_njit
 from ....parallel.sampling import joined_halves, sample
 from ....parallel.team import add, greatest_lane, lane_count, late, least_lane, lower, meet, peek, sum_lanes, sync_lanes
 from ...spaces.interface import END_FREE, NOTHING, motion_free
-from ..node_store import FAR, ZERO, load, nearest, place, put, squared_distance, steer, weighted_distance
+from ..node_store import FAR, ZERO, load, nearest, place, put, steer, weighted_distance
 from .request import FULL, GOALS_COLLIDE, SEARCHING, SOLVED, START_COLLIDES, STOPPED
 from .state import slot_at, tree_at
 
@@ -40,7 +41,7 @@ FREE, OUTSIDE = 40, 3  # blocked samples that a free one, and one outside of all
 MOST_CHANGE = 40  # blocked samples that count in a round
 TRIES = 8  # samples that a slot draws until one lies in the domain of its nearest node
 AWAY = np.float32(1e18)  # where goals in collision are put
-PLANT, EXTEND, CONNECT = range(3)  # steps of a round, by what motions are checked for
+PLANT, EXTEND, CONNECT = range(3)  # steps of a round, by what motions are checked for; PLANT is a CONNECT, too
 SHARES, SPREAD = 64, 37  # of the slots of a round; prime to that, so that neighbours extend different trees
 LOST, BLOCKED, PROPOSED, GROWN = range(4)  # what became of a slot's sample
 
@@ -76,31 +77,30 @@ def search(s, roots):
     meet(s.worker)
     step, flag = PLANT if now.straight else EXTEND, 0
     while True:
-        if step != PLANT:
-            flag = 1 - flag
-            aim(s, now, step, flag)
-            meet(s.worker)
-            if s.board.halt[flag] != 0:
-                return STOPPED, 0, now
+        flag = 1 - flag
+        aim(s, now, step, flag, roots)
+        meet(s.worker)
+        if s.board.halt[flag] != 0:
+            return STOPPED, 0, now
         flag = 1 - flag
         check(s, now, step, flag, roots)
         meet(s.worker)
         if s.board.halt[flag] != 0:
             return STOPPED, 0, now
-        if step == CONNECT:
-            status, winner, now = append(s, now)
-            if status != SEARCHING:
-                return status, winner, now
-            meet(s.worker)
-            if not now.straight and now.drawn >= s.request.until:
-                return SEARCHING, 0, now
-            step = CONNECT if now.straight else EXTEND
-        elif step == PLANT and s.board.free_start[0] == 0:
+        if step == PLANT and s.board.free_start[0] == 0:
             return START_COLLIDES, 0, now
-        elif step == PLANT and s.board.free_goals[0] == 0:
+        if step == PLANT and s.board.free_goals[0] == 0:
             return GOALS_COLLIDE, 0, now
-        else:
+        if step == EXTEND:
             step = CONNECT
+            continue
+        status, winner, now = append(s, now)
+        if status != SEARCHING:
+            return status, winner, now
+        meet(s.worker)
+        if not now.straight and now.drawn >= s.request.until:
+            return SEARCHING, 0, now
+        step = CONNECT if now.straight else EXTEND
 
 
 @lean_njit
@@ -142,9 +142,12 @@ def stops(s, flag):
 
 
 @lean_njit
-def aim(s, now, step, flag):
-    """The first halves of EXTEND and CONNECT: each slot gets a motion that is to be checked."""
+def aim(s, now, step, flag, roots):
+    """The first halves of the steps: each slot gets a motion that is to be checked. roots: as `search` has them"""
     slots, worker = s.slots, s.worker
+    if step == PLANT:
+        for root in range(worker.number, s.request.goals + 1, worker.count):
+            plant(s, root, roots[root * s.request.dof : (root + 1) * s.request.dof])
     for w in range(worker.number, now.batch, worker.count):
         if stops(s, flag):
             break
@@ -152,7 +155,7 @@ def aim(s, now, step, flag):
             if worker.lane == 0:
                 slots.fate[w], slots.steps[w], slots.reached[w] = LOST, 0, 0
             if now.straight:
-                connect_goal(s, now, w)
+                connect_goal(s, now, w, roots)
             elif now.drawn + w < s.request.until:
                 extend(s, now, w)
         elif slots.fate[w] == PROPOSED:
@@ -190,15 +193,19 @@ def connect(s, now, w):
 
 
 @lean_njit
-def connect_goal(s, now, w):
+def connect_goal(s, now, w, roots):
     """Slot w of a straight round goes from the start to a goal."""
-    desk, dof, goals, goal = s.desk, s.request.dof, tree_at(s, 1), now.goal + w
-    if goal < s.request.goals and goals.nodes[place(goal, 0, dof)] < AWAY:
-        load(tree_at(s, 0).nodes, 0, desk.b)
+    desk, dof, goal = s.desk, s.request.dof, now.goal + w
+    if goal < s.request.goals:
+        copy_all(roots, desk.b)
+        copy_all(roots[(1 + goal) * dof :], desk.a)
         copy(desk.b, slot_at(s, w).q, s.worker.lane)
         if s.worker.lane == 0:
             s.slots.parent[w] = 0
-        go_to(s, now, w, goal, squared_distance(goals.nodes, goal, desk.b))
+        squared = ZERO
+        for k in range(dof):
+            squared += (desk.b[k] - desk.a[k]) * (desk.b[k] - desk.a[k])
+        go_to(s, now, w, goal, squared)
 
 
 @lean_njit
@@ -235,7 +242,7 @@ def check(s, now, step, flag, roots):
         if stops(s, flag):
             break
         if motion_of(s, now, step, item, roots):
-            last = step == CONNECT and item // now.batch + 1 == s.slots.steps[item % now.batch]
+            last = step == CONNECT and item // now.batch + 1 == pieces(s, now) * s.slots.steps[item % now.batch]
             # a connection ends at a sample that was found free
             is_free = motion_free(desk.a, desk.b, END_FREE if last else NOTHING, desk.space, worker.lane)
             conclude(s, now, step, item, is_free)
@@ -243,17 +250,27 @@ def check(s, now, step, flag, roots):
 
 
 @lean_njit
+def pieces(s, now):
+    """How many workers share a motion of a slot: more where a round is small, so that all have something to check."""
+    return max(1, s.request.batch // now.batch)
+
+
+@lean_njit
 def motions_of(s, now, step):
-    """How many motions a step looks at: one for each root, or for each slot and part of its way."""
+    """How many motions a step looks at: `roots_in` it, then pieces of what the slots' ways consist of."""
     batch = now.batch
-    if step == PLANT:
-        return s.request.goals + 1
     if step == EXTEND:
-        return batch
+        return pieces(s, now) * batch
     most = ZERO
     for w in range(s.worker.lane, batch, lane_count()):
         most = max(most, np.float32(s.slots.steps[w]))
-    return int(greatest_lane(most)) * batch
+    return roots_in(s, step) + int(greatest_lane(most)) * pieces(s, now) * batch
+
+
+@lean_njit
+def roots_in(s, step):
+    """How many roots a step looks at."""
+    return s.request.goals + 1 if step == PLANT else 0
 
 
 @lean_njit
@@ -261,20 +278,21 @@ def motion_of(s, now, step, item, roots):
     """desk.a, desk.b become the ends of a motion -> must it be checked? A part of its way that is nearer to the
     tree may be known to be blocked; one lane looks, so that all agree."""
     desk, slots, lane = s.desk, s.slots, s.worker.lane
-    if step == PLANT:
+    if item < roots_in(s, step):
         copy_all(roots[item * s.request.dof :], desk.a)
         copy_all(desk.a, desk.b)
         return True
+    item -= roots_in(s, step)
     w, part = item % now.batch, item // now.batch
-    which, q, near, parts = extended(now, w), slot_at(s, w).q, 0, 1
+    which, q, near, parts = extended(now, w), slot_at(s, w).q, 0, pieces(s, now)
     if step == EXTEND:
         if sum_lanes(peek(slots.fate, w) if lane == 0 else 0) != PROPOSED:
             return False
         near = int(slots.parent[w])
     else:
-        if part >= sum_lanes(peek(slots.reached, w) if lane == 0 else 0):
+        if part // parts >= sum_lanes(peek(slots.reached, w) if lane == 0 else 0):
             return False
-        which, near, parts = 1 - which, int(slots.target[w]), int(slots.steps[w])
+        which, near, parts = 1 - which, int(slots.target[w]), parts * int(slots.steps[w])
     nodes = tree_at(s, which).nodes
     between(nodes, near, q, part, parts, desk.a)
     between(nodes, near, q, part + 1, parts, desk.b)
@@ -284,26 +302,37 @@ def motion_of(s, now, step, item, roots):
 @lean_njit
 def conclude(s, now, step, item, is_free):
     """Write down whether a motion is free: of a root, of a slot's sample, or of a part of its connection."""
-    w, part, lane = item % now.batch, item // now.batch, s.worker.lane
-    if step == PLANT:
-        plant(s, item, is_free, s.desk.a)
+    lane = s.worker.lane
+    if item < roots_in(s, step):
+        if not is_free:
+            remove(s, item)
+        elif lane == 0:
+            add(s.board.free_start if item == 0 else s.board.free_goals, 0, 1)
     elif not is_free and lane == 0:
+        item -= roots_in(s, step)
+        w, part = item % now.batch, item // now.batch
         if step == EXTEND:
             s.slots.fate[w] = BLOCKED
         else:
-            lower(s.slots.reached, w, part)
+            lower(s.slots.reached, w, part // pieces(s, now))
 
 
 @lean_njit
-def plant(s, root, is_free, q):
-    """A root: the start, or goal `root` - 1. A goal in collision keeps its number, but lies where no sample is near."""
+def plant(s, root, q):
+    """A root: the start, or goal `root` - 1."""
     tree, i, lane = tree_at(s, 0 if root == 0 else 1), max(root - 1, 0), s.worker.lane
-    for k in range(lane, len(q), lane_count()):
-        tree.nodes[place(i, k, len(q))] = q[k] if is_free else AWAY
+    put(tree.nodes, i, q, lane)
     if lane == 0:
         tree.cost[i], tree.blocked[i], tree.parents[i] = ZERO, ZERO, -1 - i
-        if is_free:
-            add(s.board.free_start if root == 0 else s.board.free_goals, 0, 1)
+
+
+@lean_njit
+def remove(s, root):
+    """A goal in collision keeps its number, but lies where no sample is near. Workers that go straight to it meanwhile
+    find no way: the first part of it ends there."""
+    tree, dof = tree_at(s, 0 if root == 0 else 1), s.request.dof
+    for k in range(s.worker.lane, dof, lane_count()):
+        tree.nodes[place(max(root - 1, 0), k, dof)] = AWAY
 
 
 @lean_njit
