@@ -54,7 +54,7 @@ class Mapped(NamedTuple):
 
 def _mapped(count, dtype):
     array = cuda.mapped_array(count, dtype)
-    return Mapped(array.view(np.ndarray), cuda.as_cuda_array(array))
+    return Mapped(np.ndarray(array.shape, array.dtype, buffer=array.gpu_data), cuda.as_cuda_array(array))
 
 
 class TeamLaunch:
