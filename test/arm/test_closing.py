@@ -18,7 +18,7 @@ MOTIONS = 12  # of each robot
 def free_around(qa, qb, at, space):
     """How far back and ahead the motion qa -> qb is known to be free around `at`; the first is below 0 in collision."""
     scene = Packed(space.floats, space.ints)
-    set_speeds(qa, qb, scene, space.scratch.speeds, 0)
+    set_speeds(qa, qb, scene, space.scratch, 0)
     interpolate(qa, qb, at, space.scratch.q)
     ask = Question(True, at, at, np.float32(1) - at, True, False)
     return certify(ask, space.scratch.q, scene, space.scratch, 0)

@@ -160,13 +160,14 @@ def test_no_point_moves_faster_than_its_bound(panda):
 
     robot = pack_robot(panda)
     counts = header(robot.buffers)
-    reach = robot.buffers.floats[counts.reach :][: counts.moving * counts.frames].reshape(counts.moving, counts.frames)
+    columns = counts.moving + counts.pairs
+    reach = robot.buffers.floats[counts.reach :][: counts.frames * columns].reshape(counts.frames, columns).T
     rng = np.random.default_rng(7)
     q = rng.uniform(panda.lower, panda.upper, (300, 7))
     dq = rng.normal(0, 0.2, q.shape) * (rng.random(q.shape) < 0.5)
     before, after = panda.frame_poses(q), panda.frame_poses(q + dq)
     tightest = 0.0
-    hulls = [(row, s) for row, s in zip(reach, robot.order) if len(panda.shapes[s].vertices)]
+    hulls = [(row, s) for row, s in zip(reach[: counts.moving], robot.order) if len(panda.shapes[s].vertices)]
     assert len(hulls) >= 7
     for row, s in hulls:
         shape, f = panda.shapes[s], panda.shape_frame[s]

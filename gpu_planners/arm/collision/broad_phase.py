@@ -17,7 +17,7 @@ from ...parallel.memory import item, set_item
 from ...parallel.team import lane_count, vote_lanes
 from ..geometry.poses import ZERO
 from . import records
-from .scratch import block_speeds, own_balls, own_blocks, triple
+from .scratch import block_speeds, triple
 
 GROUP_BITS = 3
 GROUP = 1 << GROUP_BITS
@@ -109,19 +109,19 @@ def block_pairs(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @lean_njit
-def box_blocks(scene, poses):
-    """Write the boxes around the blocks, from where their shapes' balls are."""
-    for b in range(records.block_count(scene)):
-        low, high = (FAR_AWAY, FAR_AWAY, FAR_AWAY), (-FAR_AWAY, -FAR_AWAY, -FAR_AWAY)
-        for s in range(BLOCK * b, min(BLOCK * (b + 1), records.shape_count(scene))):
-            x, y, z = triple(poses, own_balls(scene), s)
-            r = records.sphere_radius(scene, records.robot_shape(scene, s), 0)
-            low = (min(low[0], x - r), min(low[1], y - r), min(low[2], z - r))
-            high = (max(high[0], x + r), max(high[1], y + r), max(high[2], z + r))
-        at = own_blocks(scene) + records.BOX * b
-        for n in range(3):
-            set_item(poses, at + n, low[n])
-            set_item(poses, at + 3 + n, high[n])
+def box_block(b, scene, array, balls, boxes):
+    """Write the box around block b. balls, boxes: where the centres of the shapes' balls begin in the array, and where
+    the boxes are to"""
+    low, high = (FAR_AWAY, FAR_AWAY, FAR_AWAY), (-FAR_AWAY, -FAR_AWAY, -FAR_AWAY)
+    for s in range(BLOCK * b, min(BLOCK * (b + 1), records.shape_count(scene))):
+        x, y, z = triple(array, balls, s)
+        r = records.sphere_radius(scene, records.robot_shape(scene, s), 0)
+        low = (min(low[0], x - r), min(low[1], y - r), min(low[2], z - r))
+        high = (max(high[0], x + r), max(high[1], y + r), max(high[2], z + r))
+    at = boxes + records.BOX * b
+    for n in range(3):
+        set_item(array, at + n, low[n])
+        set_item(array, at + 3 + n, high[n])
 
 
 @lean_njit

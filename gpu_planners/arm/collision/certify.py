@@ -15,14 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ...device import lean_njit
-from ...parallel.memory import copy_items, item, set_item
+from ...parallel.memory import item, set_item
 from ...parallel.team import any_lane, from_lane, greatest_lane, lane_count, lower, rank_lanes, sync_lanes, vote_lanes
 from ..geometry.poses import HALF, POSE, ZERO, identity, load, relative, store
 from ..spaces.interface import FREE, NOT_FINITE, NOT_FREE, finite
 from . import records, sieves
 from .broad_phase import FEW, SURE, end_of_blocks, near_pairs, next_near, next_pair
 from .closing import Twist, closing_of, pair_twist
-from .forward import move_robot, place_robot, placed, relative_pose
+from .forward import move_robot, own_ball, place_balls, place_frames, placed, relative_pose, share_place
 from .scratch import SIEVE, block_speeds, own_balls, own_blocks, shared_balls, shared_blocks, triple
 from .separation import Sought, distance_sought, exact_separation
 
@@ -88,11 +88,14 @@ def certify(ask, q, scene, scratch, lane):
     tau, lanes, moving = scratch.tau, lane_count(), records.moving_count(scene)
     obstacles, self_pairs = records.obstacle_count(scene), records.self_pair_count(scene)
     tau[lane], tau[lanes + lane] = ask.back if ask.active else sieves.COLLIDES, ask.ahead
+    shared = lane_count() > 1 and not any_lane(ask.at < ZERO)
     if ask.active:
-        place_robot(q, scene, scratch.poses)
+        place_frames(q, scene, scratch.poses)
+        if not shared:
+            place_balls(scene, scratch.poses)
         if ask.moves:
             move_robot(scene, scratch.speeds, scratch.poses)
-    spread = share_balls(ask, scene, scratch, lane)
+    spread = share_middle(ask, scene, scratch, lane) if shared else UNRELATED
     # of one type from the beginning: for what a loop calls with constants first, Numba compiles all of it twice
     count, waiting, blocks = np.int64(0), np.int64(0), records.block_count(scene)
     together = spread >= ZERO and 0 < obstacles <= FEW  # then all moving shapes make one row
@@ -117,7 +120,7 @@ def certify(ask, q, scene, scratch, lane):
                     near = vote_lanes(k < last and may_meet(shape, k, spread, scene, scratch.speeds))
                 if tau[lane] >= ZERO:
                     span = farthest_wanted(ask, tau, lane)
-                    count = first_sieve(shape, first, last, near, span, count, scene, scratch)
+                    count = first_sieve(shape, first, last, near, span, not shared, count, scene, scratch)
                 first = last
             if not left or any_lane(count > SIEVE - RUN):
                 waiting = settle(ask, count, waiting, not left, scene, scratch, lane)
@@ -167,35 +170,27 @@ def next_self_run(first, ask, spread, scene, scratch, lane):
 
 
 @lean_njit
-def share_balls(ask, scene, scratch, lane):
-    """Show the ball centres of the lane in the middle, and the boxes around its blocks, to all lanes.
-
-    -> how far from its position on the motion any lane looks, or UNRELATED
-    """
-    if lane_count() == 1 or any_lane(ask.at < ZERO):
-        return UNRELATED
+def share_middle(ask, scene, scratch, lane):
+    """Show all lanes where the robot of the middle one stands -> how far from there on the motion any lane looks."""
     _, others = rank_lanes(ask.active)
     middle = others // 2
     middle_at = from_lane(ask.at, middle)
     farthest = greatest_lane(abs(ask.at - middle_at) + max(ask.back, ask.ahead) if ask.active else ZERO)
-    if lane == middle:
-        numbers = 3 * records.shape_count(scene) + records.BOX * records.block_count(scene)
-        copy_items(scratch.poses, own_balls(scene), scratch.speeds, shared_balls(scene), numbers)
-    sync_lanes()
+    share_place(scene, scratch, lane, middle)
     return farthest
 
 
 @lean_njit
 def may_meet(shape, k, spread, scene, speeds):
-    """Can the shape and the obstacle of ball k be near each other within `spread` of the position on the motion whose
-    ball centres `share_balls` showed? Or the shapes of self pair k (shape < 0), or of pair k of all moving shapes with
-    obstacles (shape: how many there are)?"""
+    """Can the shape and the obstacle of ball k be near each other within `spread` of the position on the motion that
+    `share_middle` showed? Or the shapes of self pair k (shape < 0), or of pair k of all moving shapes with obstacles
+    (shape: how many there are)?"""
     balls = shared_balls(scene)
     if shape >= 0:
         shape, k = of_all(shape, k, scene)
         radius = sieves.ball_radius(shape, scene) + spread * item(speeds, shape) + SURE
         return sieves.obstacle_near(k, triple(speeds, balls, shape), radius, scene)
-    return sieves.self_pair_near(k, spread, speeds, balls, speeds, scene)
+    return sieves.self_pair_near(k, spread, speeds, scene)
 
 
 @lean_njit
@@ -209,11 +204,11 @@ def of_all(shape, k, scene):
 
 
 @lean_njit
-def first_sieve(shape, first, last, near, spread, count, scene, scratch):
+def first_sieve(shape, first, last, near, spread, kept, count, scene, scratch):
     """Append to `scratch.sieve` the pairs whose balls come near each other within `spread`; -> how many it holds.
 
     The pairs are those first to last - 1 of `may_meet`. near: bit k is unset where pair first + k is too far apart for
-    all lanes
+    all lanes; kept: of `own_ball`
     """
     sieve, obstacles = scratch.sieve, records.obstacle_count(scene)
     if near == 0:
@@ -224,7 +219,7 @@ def first_sieve(shape, first, last, near, spread, count, scene, scratch):
         for _ in range(first, last):
             if near & 1:
                 if s != placed_shape:
-                    placed_shape, centre = s, triple(scratch.poses, own_balls(scene), s)
+                    placed_shape, centre = s, own_ball(s, kept, scene, scratch.poses)
                     radius = sieves.ball_reach(s, spread, scene, scratch)
                 if sieves.obstacle_near(k, centre, radius, scene):
                     set_item(sieve, count, s * obstacles + records.ball_owner(scene, k))
@@ -235,7 +230,7 @@ def first_sieve(shape, first, last, near, spread, count, scene, scratch):
                 s, k = s - 1, 0
     else:
         for p in range(first, last):
-            if near & 1 and sieves.self_pair_meets(p, spread, scene, scratch):
+            if near & 1 and sieves.self_pair_meets(p, spread, kept, scene, scratch):
                 set_item(sieve, count, records.moving_count(scene) * obstacles + p)
                 count += 1
             near >>= 1

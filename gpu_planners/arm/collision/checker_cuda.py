@@ -24,7 +24,7 @@ ALL_ITEMS, ALL_CODES = ITEM * WAITING, CODE * WAITING
 SHARED = 48 * 1024  # bytes of a block
 # speeds of a robot: what the other shared arrays leave of it; more lie in global memory
 SHARED_SPEEDS = (SHARED // 4 - ALL_WAITING - ALL_TAU - ALL_ITEMS - ALL_CODES) // WARPS // 256 * 256
-SMALL, LARGE = (8, 256, 256), (32, 1024, SHARED_SPEEDS)  # sizes of one arm's scratch, and of larger robots'
+SMALL, LARGE = (8, 256, 384), (32, 1024, SHARED_SPEEDS)  # sizes of one arm's scratch, and of larger robots'
 MOST_POSES = 1 << 16  # floats of poses: half of the 512 KiB that a lane's local arrays may have
 
 

@@ -34,9 +34,9 @@ from ...device import lean_njit
 from ...parallel.memory import item
 from ...parallel.team import lane_count
 from ..geometry.poses import HALF, TWO, ZERO, cross, minus, moved, norm, turned_back
-from .forward import angular_velocity
+from .forward import angular_velocity, ball_velocity, own_ball
 from .records import frame_count, moving_count, reach, robot_shape, self_pair, shape_frame, sphere_centre, sphere_radius
-from .scratch import ball_velocities, bends, own_balls, rates, triple
+from .scratch import bends, rates
 
 FOREVER = np.float32(1e30)
 LEAST = np.float32(1e-30)
@@ -85,18 +85,18 @@ def pair_bend(i, scene, speeds):
     of shapes; where several lanes share the work, all: one lane needs few of the others."""
     if lane_count() > 1 or i < moving_count(scene):
         return item(speeds, bends(scene) + i)
-    return speed_and_bend(i, scene, speeds)[1]
+    return speed_and_bend(i, scene, speeds, rates(scene))[1]
 
 
 @lean_njit
-def speed_and_bend(i, scene, speeds):
-    """Bound on the speed of a shape or self pair in all configurations, and `pair_bend`, M of this file's text; from
-    the rates and turns that `motions.set_speeds` writes."""
-    frames, first = frame_count(scene), rates(scene)
+def speed_and_bend(i, scene, array, first):
+    """Bound on the speed of a shape or self pair in all configurations, and `pair_bend`, M of this file's text. first:
+    where the rates and turns of `motions.set_speeds` begin in the array"""
+    frames = frame_count(scene)
     speed, bend, turned_a, turned_b = ZERO, ZERO, ZERO, ZERO
     for f in range(frames):
-        lever, turns = reach(scene, i, f), item(speeds, first + frames + f)
-        way = abs(lever * item(speeds, first + f))
+        lever, turns = reach(scene, i, f), item(array, first + frames + f)
+        way = abs(lever * item(array, first + f))
         speed += way
         bend += way * (turns + TWO * (turned_a if lever > ZERO else turned_b))
         turned_a += turns if lever > ZERO else ZERO
@@ -108,7 +108,7 @@ def speed_and_bend(i, scene, speeds):
 def pair_twist(i, s, B, scene, scratch):
     """-> Twist of a pair. i: its entry of `speeds`; s: A's number; B: pose of B in the world"""
     poses, speeds = scratch.poses, scratch.speeds
-    v = triple(poses, ball_velocities(scene), s)
+    v = ball_velocity(s, scene, poses)
     w = angular_velocity(shape_frame(scene, robot_shape(scene, s)), scene, poses)
     spin = SLOP * item(speeds, s)
     if i >= moving_count(scene):
@@ -128,10 +128,10 @@ def pair_twist(i, s, B, scene, scratch):
 @lean_njit
 def ball_approach(pair, scene, poses):
     """Velocity of A's ball less that of B's, as the frame sees it that carries both; in the world's directions."""
-    first, balls = ball_velocities(scene), own_balls(scene)
-    apart = minus(triple(poses, balls, pair.a), triple(poses, balls, pair.b))
+    kept = lane_count() == 1
+    apart = minus(own_ball(pair.a, kept, scene, poses), own_ball(pair.b, kept, scene, poses))
     turned = cross(angular_velocity(pair.common, scene, poses), apart)
-    return minus(minus(triple(poses, first, pair.a), triple(poses, first, pair.b)), turned)
+    return minus(minus(ball_velocity(pair.a, scene, poses), ball_velocity(pair.b, scene, poses)), turned)
 
 
 @lean_njit

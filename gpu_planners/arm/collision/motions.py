@@ -77,7 +77,7 @@ def prove(qa, qb, hint, space, lane):
     keeps = hint == REFUSED and lane_count() == 1 and not sampled
     if keeps and meets_again(qa, qb, scene, scratch, lane):
         return False, 1
-    greatest = set_speeds(qa, qb, scene, scratch.speeds, lane)
+    greatest = set_speeds(qa, qb, scene, scratch, lane)
     shortest = space.step / max(greatest, np.float32(1e-12))
     sampling = first_samples(qa, qb, space, greatest) if sampled else scouts(greatest, hint)
     plain = sampling.first <= sampling.parts  # is the next look a check of a configuration?
@@ -156,9 +156,9 @@ def keep_recent(q, again, scene, scratch):
 
 
 @lean_njit
-def set_speeds(qa, qb, scene, speeds, lane):
+def set_speeds(qa, qb, scene, scratch, lane):
     """Fill `speeds` for the straight motion qa -> qb over the parameter 0..1; -> the greatest speed, metres."""
-    frames, first, greatest = frame_count(scene), rates(scene), ZERO
+    speeds, frames, first, greatest = scratch.speeds, frame_count(scene), rates(scene), ZERO
     for f in range(lane, frames, lane_count()):
         frame = frame_ints(scene, f)
         rate = frame_floats(scene, f).multiplier * (item(qb, frame.joint) - item(qa, frame.joint))
@@ -168,8 +168,14 @@ def set_speeds(qa, qb, scene, speeds, lane):
     if lane_count() == 1:
         greatest = set_speeds_alone(scene, speeds)
     else:
+        near, at = speeds, first
+        if frames <= QUEUE:  # closer than speeds may be, and empty so far
+            near, at = scratch.waiting, np.int64(0)
+            for f in range(lane, 2 * frames, lane_count()):
+                set_item(near, f, item(speeds, first + f))
+            sync_lanes()
         for i in range(lane, speed_count(scene), lane_count()):
-            speed, bend = speed_and_bend(i, scene, speeds)
+            speed, bend = speed_and_bend(i, scene, near, at)
             set_item(speeds, i, speed)
             set_item(speeds, bends(scene) + i, bend)
             greatest = max(greatest, speed)
@@ -193,7 +199,7 @@ def set_speeds_alone(scene, speeds):
     for i in range(count):
         greatest = max(greatest, item(speeds, i))
     for s in range(moving_count(scene)):
-        set_item(speeds, bends(scene) + s, speed_and_bend(s, scene, speeds)[1])
+        set_item(speeds, bends(scene) + s, speed_and_bend(s, scene, speeds, rates(scene))[1])
     return greatest
 
 

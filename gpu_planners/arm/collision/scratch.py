@@ -64,13 +64,15 @@ twists = _length("twists", frames=POSE, shapes=3, blocks=BOX)
 ball_velocities = _length("ball_velocities", frames=POSE + TWIST, shapes=3, blocks=BOX)
 poses_size = _length("poses_size", frames=POSE + TWIST, shapes=6, blocks=BOX)
 # and those of `speeds` behind the speeds: bounds on the second derivatives (`closing.pair_bend`); the rates of the
-# frames' values, and how fast each frame turns; the balls' centres, the blocks' boxes; the speeds of two blocks' pairs
+# frames' values, and how fast each frame turns; the frames, the balls' centres, the blocks' boxes of a lane that others
+# see; the speeds of two blocks' pairs
 bends = _length("bends", speeds=1)
 rates = _length("rates", speeds=2)
-shared_balls = _length("shared_balls", speeds=2, frames=2)
-shared_blocks = _length("shared_blocks", speeds=2, frames=2, shapes=3)
-block_speeds = _length("block_speeds", speeds=2, frames=2, shapes=3, blocks=BOX)
-speeds_size = _length("speeds_size", speeds=2, frames=2, shapes=3, blocks=BOX, block_pairs=1)
+shared_frames = _length("shared_frames", speeds=2, frames=2)
+shared_balls = _length("shared_balls", speeds=2, frames=2 + POSE)
+shared_blocks = _length("shared_blocks", speeds=2, frames=2 + POSE, shapes=3)
+block_speeds = _length("block_speeds", speeds=2, frames=2 + POSE, shapes=3, blocks=BOX)
+speeds_size = _length("speeds_size", speeds=2, frames=2 + POSE, shapes=3, blocks=BOX, block_pairs=1)
 
 
 @njit

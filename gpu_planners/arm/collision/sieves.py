@@ -13,7 +13,8 @@ from ..geometry.poses import ZERO, moved, norm, seen_from
 from . import records
 from .broad_phase import SURE
 from .closing import FOREVER, SLOP, ball_approach, ball_horizons, pair_bend, travel
-from .scratch import ball_velocities, bends, own_balls, triple
+from .forward import ball_velocity, own_ball
+from .scratch import bends, shared_balls, triple
 
 FAR = np.float32(1e30)
 COLLIDES = np.float32(-1.0)
@@ -59,30 +60,30 @@ def obstacle_near(k, centre, radius, scene):
 
 
 @lean_njit
-def self_pair_near(p, spread, array, balls, speeds, scene):
-    """First sieve: can the balls of self pair p meet within `spread` of the motion parameter, however the robot stands?
-
-    array, balls: where their centres are, see `scratch.triple`
-    """
-    both = records.self_pair(scene, p)
+def self_pair_near(p, spread, speeds, scene):
+    """First sieve: can the balls of self pair p meet within `spread` of the motion parameter, however the robot moves,
+    from where `share_place` showed them?"""
+    both, balls = records.self_pair(scene, p), shared_balls(scene)
     way = spread * item(speeds, records.moving_count(scene) + p)
     apart = way + ball_radius(both.a, scene) + ball_radius(both.b, scene)
-    return within(triple(array, balls, both.a), triple(array, balls, both.b), apart + SURE)
+    return within(triple(speeds, balls, both.a), triple(speeds, balls, both.b), apart + SURE)
 
 
 @lean_njit
-def self_pair_meets(p, spread, scene, scratch):
-    """First sieve: can the balls of self pair p meet within `spread`, as the robot stands and moves?"""
+def self_pair_meets(p, spread, kept, scene, scratch):
+    """First sieve: can the balls of self pair p meet within `spread`, as the robot stands and moves? kept: of
+    `own_ball`"""
     poses, speeds, i = scratch.poses, scratch.speeds, records.moving_count(scene) + p
-    if not self_pair_near(p, spread, poses, own_balls(scene), speeds, scene):
+    both = records.self_pair(scene, p)
+    a, b = own_ball(both.a, kept, scene, poses), own_ball(both.b, kept, scene, poses)
+    radii = ball_radius(both.a, scene) + ball_radius(both.b, scene)
+    if not within(a, b, spread * item(speeds, i) + radii + SURE):
         return False
     if spread <= ZERO:
         return True
-    both = records.self_pair(scene, p)
     slop = item(speeds, both.a) + (item(speeds, both.b) if both.b < records.moving_count(scene) else ZERO)
     way = travel(ball_approach(both, scene, poses), SLOP * slop, item(speeds, i), pair_bend(i, scene, speeds), spread)
-    apart = way + ball_radius(both.a, scene) + ball_radius(both.b, scene)
-    return within(triple(poses, own_balls(scene), both.a), triple(poses, own_balls(scene), both.b), apart)
+    return within(a, b, way + radii)
 
 
 @lean_njit
@@ -91,7 +92,7 @@ def ball_reach(s, spread, scene, scratch):
     poses, speeds, radius = scratch.poses, scratch.speeds, ball_radius(s, scene)
     if spread <= ZERO:
         return radius
-    v = triple(poses, ball_velocities(scene), s)
+    v = ball_velocity(s, scene, poses)
     return radius + travel(v, SLOP * item(speeds, s), item(speeds, s), item(speeds, bends(scene) + s), spread)
 
 

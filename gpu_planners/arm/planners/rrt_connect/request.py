@@ -128,7 +128,8 @@ def write_requests(floats: np.ndarray, ints: np.ndarray, problems: Problems, set
     low, high = zip(*map(halves, seeds))
     goals = [len(query.goals) for query in queries]
     values = {
-        "dof": dof, "goals": goals, "batch": 0, "first": 0, "until": settings.max_samples, "seed_low": low, "seed_high": high, "mode": modes,
+        "dof": dof, "goals": goals, "batch": 0, "first": 0, "until": settings.max_samples,
+        "seed_low": low, "seed_high": high, "mode": modes,
         "passes": settings.shortcut_rounds, "fresh": 1, "left_ms": left_ms(queries[0].deadline), "trees": 0,
         "shortest": 0 if settings.range else SHORTEST, "closest": 0 if settings.dynamic_domain else CLOSEST,
         "scene_floats": places[:, 0], "scene_ints": places[:, 1], **same,
