@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...spaces.interface import Checker
-from ..query import Query, in_pieces
+from ..query import Query, first_piece, in_pieces
 from ..result import PlanningResult, Status
 from ..shortcut import shortcut
 
@@ -61,7 +61,8 @@ def _free_goals(query):
     """(G,) numbers of the goals that are free; of a goal that is not, a part may be, and lead astray."""
     if len(query.goals) == 1:
         return np.zeros(1, dtype=int)
-    return np.flatnonzero(in_pieces(query.checker.configurations_valid, query.deadline, query.goals))
+    check, few = query.checker.configurations_valid, first_piece(query.checker)
+    return np.flatnonzero(in_pieces(check, query.deadline, query.goals, first=few))
 
 
 def _one_after_another(search, query, numbers, settings, seed, order):
@@ -96,5 +97,6 @@ def at_once(path: np.ndarray, order: np.ndarray, query: Query) -> np.ndarray:
         rows = np.r_[0, np.flatnonzero(np.diff(share)) + 1]
         for joint in np.flatnonzero(part):
             merged[:, joint] = np.interp(places, share[rows], path[rows, joint])
-    free = in_pieces(query.checker.motions_valid, query.deadline, merged[:-1], merged[1:])
+    check, few = query.checker.motions_valid, first_piece(query.checker)
+    free = in_pieces(check, query.deadline, merged[:-1], merged[1:], first=few)
     return merged if len(free) == len(merged) - 1 and free.all() else path
