@@ -58,6 +58,11 @@ class CudaStream:
         while self._graphs:
             _check(driver.cuGraphExecDestroy(self._graphs.popitem()[1][1]))
 
+    def copy(self, target, source):
+        """target[: source.size] = source, both on the device and of the same type"""
+        to, what = target.device_ctypes_pointer.value, source.device_ctypes_pointer.value
+        _check(driver.cuMemcpyDtoDAsync(to, what, source.nbytes, self._handle))
+
     def to_device(self, device_array, first, values):
         """device_array.ravel()[first : first + values.size] = values, contiguous and of the same type
 

@@ -93,30 +93,15 @@ def speed_and_bend(i, scene, array, first):
     """Bound on the speed of a shape or self pair in all configurations, and `pair_bend`, M of this file's text. first:
     where the rates and turns of `motions.set_speeds` begin in the array"""
     frames = frame_count(scene)
-    so_far = ZERO, ZERO, ZERO, ZERO
-    f = np.int64(0)
-    while f + 4 <= frames:  # a warp waits for each load, so four are under way
-        a, b, c, d = reach(scene, i, f), reach(scene, i, f + 1), reach(scene, i, f + 2), reach(scene, i, f + 3)
-        so_far = frame_added(a, so_far, array, first + f, frames)
-        so_far = frame_added(b, so_far, array, first + f + 1, frames)
-        so_far = frame_added(c, so_far, array, first + f + 2, frames)
-        so_far = frame_added(d, so_far, array, first + f + 3, frames)
-        f += 4
-    while f < frames:
-        so_far = frame_added(reach(scene, i, f), so_far, array, first + f, frames)
-        f += 1
-    return so_far[0], so_far[1]
-
-
-@lean_njit
-def frame_added(lever, so_far, array, at, frames):
-    """speed, bend, and how fast the frames turn so far that carry A alone, and B, after one more frame."""
-    speed, bend, turned_a, turned_b = so_far
-    way, turns = abs(lever * item(array, at)), item(array, at + frames)
-    bend += way * (turns + TWO * (turned_a if lever > ZERO else turned_b))
-    turned_a += turns if lever > ZERO else ZERO
-    turned_b += turns if lever < ZERO else ZERO
-    return speed + way, bend, turned_a, turned_b
+    speed, bend, turned_a, turned_b = ZERO, ZERO, ZERO, ZERO
+    for f in range(frames):
+        lever, turns = reach(scene, i, f), item(array, first + frames + f)
+        way = abs(lever * item(array, first + f))
+        speed += way
+        bend += way * (turns + TWO * (turned_a if lever > ZERO else turned_b))
+        turned_a += turns if lever > ZERO else ZERO
+        turned_b += turns if lever < ZERO else ZERO
+    return speed, bend
 
 
 @lean_njit

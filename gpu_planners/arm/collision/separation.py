@@ -21,7 +21,6 @@ import numpy as np
 
 from ...device import lean_njit
 from ...parallel.memory import item
-from ...parallel.team import lane_count
 from ..geometry.kinds import POLYTOPE, primitive_support
 from ..geometry.poses import HALF, ONE, TWO, ZERO, minus, moved, turned_back
 from .closing import FOREVER, Closing, horizons
@@ -168,32 +167,14 @@ def polytope_support(shape, x, y, z, scene):
     at, count = polytope_vertices(scene, shape)
     if has_table(scene, shape):
         at, count = table_candidates(scene, shape, x, y, z)
-    p = vertex(vertices, at)
-    best = dot(p, (x, y, z))
-    k = np.int64(1)
-    if lane_count() > 1:  # a warp waits for each load, so three vertices are under way
-        while k + 3 <= count:
-            a, b, c = vertex(vertices, at + 3 * k), vertex(vertices, at + 3 * k + 3), vertex(vertices, at + 3 * k + 6)
-            best, p = farther(best, p, a, x, y, z)
-            best, p = farther(best, p, b, x, y, z)
-            best, p = farther(best, p, c, x, y, z)
-            k += 3
-    while k < count:
-        best, p = farther(best, p, vertex(vertices, at + 3 * k), x, y, z)
-        k += 1
-    return p
-
-
-@lean_njit
-def vertex(vertices, at):
-    return item(vertices, at), item(vertices, at + 1), item(vertices, at + 2)
-
-
-@lean_njit
-def farther(best, p, q, x, y, z):
-    """-> how far p is along (x, y, z), or q if it is farther, and which one that is."""
-    value = q[0] * x + q[1] * y + q[2] * z
-    return (value, q) if value > best else (best, p)
+    px, py, pz = item(vertices, at), item(vertices, at + 1), item(vertices, at + 2)
+    best = px * x + py * y + pz * z
+    for _ in range(1, count):
+        at += 3
+        value = item(vertices, at) * x + item(vertices, at + 1) * y + item(vertices, at + 2) * z
+        if value > best:
+            best, px, py, pz = value, item(vertices, at), item(vertices, at + 1), item(vertices, at + 2)
+    return px, py, pz
 
 
 @lean_njit

@@ -1,7 +1,7 @@
 """CUDA: launches of a planner's kernel by a team of blocks, and the arrays that it works on."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -9,11 +9,14 @@ import numpy as np
 from numba import cuda, float32
 
 from ...parallel.buffers import DeviceBuffers
+from ...parallel.stream import CudaStream
 from ...parallel.team import Worker
 from ...parallel.team_cuda import WARP, team_blocks
 from ..spaces.cuda import THREADS, WARPS, Spill, warp_scratch
 from ..spaces.interface import Space
 from .node_store import Desk
+
+SCENE = 1 << 18  # numbers of the scenes that `TeamLaunch.scene` has room for, at least
 
 
 def desk_of_lane(scratch_sizes: tuple) -> Callable:
@@ -71,7 +74,8 @@ class TeamLaunch:
         self._index = int(device.partition(":")[2])
         with cuda.gpus[self._index]:
             most = blocks_per_multiprocessor * cuda.get_current_device().MULTIPROCESSOR_COUNT
-            self.stream = cuda.stream()
+            self._own = CudaStream()
+        self.stream = self._own.numba
         self.most_blocks = min(most, most_workers // WARPS)
         self.workers = self.most_blocks * WARPS
         self._spill = Spill(scratch_sizes)
@@ -89,13 +93,27 @@ class TeamLaunch:
         with self._lock, cuda.gpus[self._index]:
             yield
 
-    def run(self, *arguments, wait: bool = True, kernel=None) -> None:
-        """Launch the kernel, or another one for the same checkers, with as many blocks as run at once, which may wait
-        for each other; wait for its end."""
-        kernel = kernel or self._kernel
-        self._start(kernel, self._blocks(kernel), arguments)
+    def run(self, *arguments, wait: bool = True) -> None:
+        """Launch the kernel with as many blocks as run at once, which may wait for each other; wait for its end."""
+        self.start(self._blocks(self._kernel), *arguments)
         if wait:
             self.stream.synchronize()
+
+    def run_again(self, kernels: Sequence, *arguments) -> None:
+        """Launch kernels for the same checkers one after the other, which takes less time from the third time on that
+        the arguments are the same arrays; wait for their end."""
+        for kernel in kernels:
+            blocks = self._blocks(kernel)
+            self._own.launch(kernel, blocks, THREADS, (*arguments, self._spill.rows(blocks)))
+        self._own.wait()
+
+    def scene(self, scene: Sequence) -> tuple:
+        """Copies of the float32 and the int32 array of a checker's scene, in arrays of this launch's own."""
+        copies = []
+        for name, part in zip(("scene floats", "scene ints"), scene):
+            copies.append(self.device_array(name, max(part.size, SCENE), part.dtype))
+            self._own.copy(copies[-1], part)
+        return tuple(copies)
 
     def blocks_of_each(self, teams: int) -> int:
         """How many blocks each of so many teams may have so that all run at once; 1 where they do not."""
@@ -111,7 +129,4 @@ class TeamLaunch:
 
     def start(self, blocks: int, *arguments) -> None:
         """Launch the kernel with so many blocks."""
-        self._start(self._kernel, blocks, arguments)
-
-    def _start(self, kernel, blocks, arguments):
-        kernel[blocks, THREADS, self.stream](*arguments, self._spill.rows(blocks))
+        self._kernel[blocks, THREADS, self.stream](*arguments, self._spill.rows(blocks))

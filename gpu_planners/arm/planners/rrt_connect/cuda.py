@@ -79,8 +79,8 @@ class CudaEngine:
     """Solves on one device, one call at a time, for robots of one size."""
 
     def __init__(self, device, dof, scratch_sizes):
-        one, self._shorten_one, many, shortening = _kernels(*scratch_sizes)
-        self._one = TeamLaunch(device, one, scratch_sizes, BLOCKS_FOR_ONE)
+        self._search_one, self._shorten_one, many, shortening = _kernels(*scratch_sizes)
+        self._one = TeamLaunch(device, self._search_one, scratch_sizes, BLOCKS_FOR_ONE)
         self._many = TeamLaunch(device, many, scratch_sizes, BLOCKS_FOR_MANY)
         self._shortening = TeamLaunch(device, shortening, scratch_sizes, BLOCKS_FOR_MANY)
         self._dof, self._scenes = dof, SceneStore(cuda.device_array)
@@ -104,12 +104,9 @@ class CudaEngine:
             request.write_requests(row.host[None, :n_row], ints.host[None, :INTS], problem, settings, **same)
             floats = launch.device_array("floats", n_floats, np.float32)
             memory = launch.zeroed("memory", n_ints, np.int32)
-            given = row.device, ints.device, paths.device
-            arguments = *given, *query.checker.device_scene(), floats, memory
-            launch.run(*arguments, wait=False)
-            if settings.shortcut_rounds:
-                launch.run(*arguments, wait=False, kernel=self._shorten_one)
-            launch.stream.synchronize()
+            given, scene = (row.device, ints.device, paths.device), launch.scene(query.checker.device_scene())
+            kernels = (self._search_one, self._shorten_one)[: 2 if settings.shortcut_rounds else 1]
+            launch.run_again(kernels, *given, *scene, floats, memory)
             return request.read_answer(ints.host.tolist(), paths.host, query)
 
     def solve_each(self, query: Query, settings, seeds: Iterable[int]) -> Iterator[PlanningResult]:

@@ -27,7 +27,7 @@ class Request(NamedTuple):
     dof: int = ints()
     goals: int = ints()
     batch: int = ints()  # samples of a round, at most
-    first: int = ints()  # of the first rounds
+    first: int = ints()  # of the first rounds: see `search.batch_after`
     until: int = ints()  # samples drawn at most
     seed_low: int = ints()
     seed_high: int = ints()
@@ -35,7 +35,7 @@ class Request(NamedTuple):
     passes: int = ints()  # of shortening
     fresh: bool = ints()  # else the search goes on where it stopped
     left_ms: int = ints()  # until the deadline
-    split: int = ints()  # workers that share a leg of a path that is shortened
+    split: int = ints()  # workers that share a leg of a path that is shortened, or a motion of a small round
     capacity: int = ints()  # nodes of a tree
     shortest: int = ints()  # Round.shorter at most
     closest: int = ints()  # Round.closer at most

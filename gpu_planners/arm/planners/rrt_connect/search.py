@@ -12,7 +12,7 @@
 Motions are proven between these (`check`), by any worker; `append` numbers new nodes in the order of the samples, so
 that the trees never depend on timing. A round of one sample extends the smaller tree. The first rounds are smaller
 where the request says so: easy problems end early, and hard ones take fewer rounds, of which each lasts as long as its
-longest check. So several workers share each motion of a smaller round. Before the first one, straight rounds try to
+longest check, so that two workers share each motion of a small round. Before the first one, straight rounds try to
 connect the start with each goal; start and goals are checked in the first of them.
 
 Two lengths follow from how samples fare, unless the settings fix them. Blocked samples make motions shorter and free
@@ -35,7 +35,7 @@ from .request import FULL, GOALS_COLLIDE, SEARCHING, SOLVED, START_COLLIDES, STO
 from .state import slot_at, tree_at
 
 MOST_STEPS = np.float32(1 << 16)  # of a connection: it has longer ones then
-FIRST_ROUNDS = 4  # of Request.first samples
+FIRST_ROUNDS = 4  # of Request.first samples, then of twice as many, until they have Request.batch
 PER_SAMPLE = 0.01  # by which part a blocked sample makes motions shorter, and the dynamic domain smaller
 FREE, OUTSIDE = 40, 3  # blocked samples that a free one, and one outside of all domains, makes up for
 MOST_CHANGE = 40  # blocked samples that count in a round
@@ -122,8 +122,12 @@ def begin(s):
 
 @lean_njit
 def batch_after(request, drawn):
-    """How many samples a round takes after so many."""
-    return request.first if drawn < FIRST_ROUNDS * request.first else request.batch
+    """How many samples a round takes after so many: twice as many after every FIRST_ROUNDS of a size."""
+    size, end = request.first, FIRST_ROUNDS * request.first
+    while size < request.batch and drawn >= end:
+        size = min(2 * size, request.batch)
+        end += FIRST_ROUNDS * size
+    return size
 
 
 @lean_njit
@@ -251,8 +255,8 @@ def check(s, now, step, flag, roots):
 
 @lean_njit
 def pieces(s, now):
-    """How many workers share a motion of a slot: more where a round is small, so that all have something to check."""
-    return max(1, s.request.batch // now.batch)
+    """How many workers share a motion of a slot: several where a round is small and leaves workers idle."""
+    return max(1, min(s.request.split, s.request.batch // now.batch))
 
 
 @lean_njit
