@@ -6,6 +6,9 @@ go first, and the plan's next move is the best of their options. The step is fre
 cannot follow ends the plan.
 """
 
+import functools
+import threading
+
 import numpy as np
 
 from . import lacam
@@ -73,6 +76,18 @@ class _Group:
         return self.led.any() and fine[self.led].all()
 
 
+@functools.cache
+def _search_once(model: Model, memory_limit_bytes: int) -> None:
+    """Let two agents change places, so that all that a search needs is compiled."""
+    agents, free = Agents(*np.zeros((len(Agents._fields), 2), np.int32)), np.zeros((4, 5), np.uint8)
+    free[1:3, 1:4] = 1
+    agents.tile[:], agents.goal[:] = (6, 7), (7, 6)
+    group = _Group(np.arange(2), agents, free.ravel(), free.shape[1])
+    group.look_for(False, model, 0)
+    if group.search.go_on(EFFORT, memory_limit_bytes) == lacam.SOLVED:
+        group.take_plan()
+
+
 class Deadlocks:
     """The group of agents that plans together, if there is one. For agents of size 1 whose actions take one tick.
 
@@ -81,6 +96,7 @@ class Deadlocks:
 
     def __init__(self, width: int, model: Model, memory_limit_bytes: int):
         self._width, self._model, self._memory = width, model, memory_limit_bytes
+        self._compiling: threading.Thread | None = None
         self.forget()
 
     def forget(self) -> None:
@@ -91,9 +107,12 @@ class Deadlocks:
 
     def leading(
         self, agents: Agents, progress: Progress, nothing_to_do: np.ndarray, broken: np.ndarray, free: np.ndarray,
-        step: int,
+        step: int, in_time: bool,
     ) -> np.ndarray:  # fmt: skip
-        """Look for a group, and for its plan. -> (K,) int agents that go first in this step"""
+        """Look for a group, and for its plan. -> (K,) int agents that go first in this step
+
+        in_time: must the step end in time? Then no group is made before the search is compiled
+        """
         obeying = (agents.there > 0) & (agents.still == 0) & (free[agents.tile] > 0)
         small = np.count_nonzero(obeying) <= MOST
         if self._group is not None and not self._group.holds(agents, broken, free):
@@ -102,11 +121,20 @@ class Deadlocks:
             # agents of a small fleet may push each other off their goals in turns
             waited = np.maximum(progress.stalled, progress.away) if small else progress.stalled
             waited = np.where(obeying & ~nothing_to_do, waited, 0)
-            if waited.max(initial=0) >= (PATIENCE if small else CROWD_PATIENCE):
+            if waited.max(initial=0) >= (PATIENCE if small else CROWD_PATIENCE) and self._compiled(in_time):
                 self._begin(agents, progress, int(np.argmax(waited)), np.flatnonzero(obeying), free, step)
         if self._group is not None and self._group.search is not None:
             self._search_on(step)
         return np.zeros(0, np.int64) if self._group is None else self._group.members[self._group.led]
+
+    def _compiled(self, in_time):
+        """Is the search compiled? A thread compiles it, or loads it, for which only a step without a time waits."""
+        if self._compiling is None:
+            self._compiling = threading.Thread(target=_search_once, args=(self._model, self._memory))
+            self._compiling.start()
+        if not in_time:
+            self._compiling.join()
+        return not self._compiling.is_alive()
 
     def _begin(self, agents, progress, worst, members, free, step):
         """Let agent `worst` plan with the nearest of `members`."""

@@ -162,7 +162,8 @@ class Stepper:
         agents, progress, leading = self.crew.agents, self.progress, NOBODY_LEADS
         self._window = None
         if self.near == 0 and self.paces.one_tick:
-            leading = self._deadlocks.leading(agents, progress, nothing_to_do, self.broken, lanes.free, self.steps)
+            state = agents, progress, nothing_to_do, self.broken, lanes.free, self.steps
+            leading = self._deadlocks.leading(*state, in_time=until > time.perf_counter())
         order = self._order(nothing_to_do, leading)
         self.crew.plans.held.fill(NOBODY)
         with one_thread(len(agents.tile) < SHARED_AGENTS):

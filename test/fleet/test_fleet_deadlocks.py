@@ -1,10 +1,12 @@
 """Agents that block each other: two never do for good where a search over joint states finds a plan."""
 
+import threading
+
 import numpy as np
 import pytest
 from fleet_oracle import MODELS, free_tiles, joint_optimum, random_query
 
-from gpu_planners.fleet import Settings, conflicts
+from gpu_planners.fleet import Settings, conflicts, deadlock
 from gpu_planners.grid import FleetPlanner, GridMap
 
 
@@ -114,3 +116,17 @@ def test_the_same_fleet_makes_the_same_steps():
         fleet = fleet_on(free, ends, "turning", False)
         both.append([(fleet.step(ends[::-1]), fleet.positions)[1].tolist() for _ in range(120)])
     assert both[0] == both[1]
+
+
+def test_steps_with_a_budget_do_not_wait_until_the_search_is_compiled(monkeypatch):
+    compiled = threading.Event()
+    monkeypatch.setattr(deadlock, "_search_once", lambda *_: compiled.wait(60))
+    free, ends = corridor(12, 6), np.array([[0, 0], [0, 11]])
+    fleet = fleet_on(free, ends, "turning", True, neighbourhood_search=False)
+    try:
+        for _ in range(200):
+            fleet.step(ends[::-1], budget_s=1e-3)
+        assert not (fleet.positions == ends[::-1]).all()
+    finally:
+        compiled.set()
+    assert steps_until_all_are_there(fleet, free, ends[::-1], 400) is not None
