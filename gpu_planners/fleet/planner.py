@@ -366,7 +366,8 @@ class FleetPlanner:
             self._rank(goals)
             if self._room is None:
                 self._room = crowd_around(self._lanes.free.astype(np.int32), self._map.cols)
-            action = self._stepper.move(self._engine, self._lanes, self._parts, self._room, until)
+            ground = self._engine, self._lanes, self._parts, self._room
+            action = self._stepper.move(*ground, until, in_time=budget_s > 0)
             if self.settings.adapt_every:
                 self._adapt()
             return action

@@ -4,6 +4,7 @@ import math
 import time
 
 import numpy as np
+from numba import get_num_threads
 
 from ..parallel.team import clock_ns
 from ..parallel.threads import one_thread
@@ -25,8 +26,9 @@ FINEST, SKEW = 1 << 30, 6  # weight of the first agent; the power by which weigh
 IMPROVED = 0.5  # the part of the agents, first by priority, that looks for better options; the others avoid crowds
 MOST_WINDOWS, LEAST_S = 4096, 2e-3  # agents that have whole ways, and the time for them
 LONGER = ((4, 0.95), (5, 0.8))  # horizons, and up to how many agents of free tiles they pay
-LONGEST, MOST_LONGER = 5, 4096  # horizon; agents that look so far ahead
+LONGEST = 5  # horizon
 TRACK_NS, SHARE = 180, 0.55  # of one thread, for each agent and track, in a pass; the part of a step that it may take
+COLOURS = 4  # of squares that are searched one after the other
 STEADY = 20  # steps that want another horizon, after which they get it
 FULL = 0.38  # agents of free tiles, from which on they push
 STALLED, JAM = 8, 0.1  # steps without coming nearer; the part of the agents that do not, from which on they are jammed
@@ -52,7 +54,8 @@ class Stepper:
         self.rules = Rules(near, settings.following, settings.least_horizon, False, self._is_plain(self.paces))
         model, memory = Model(motion.headings > 1, settings.following), settings.memory_limit_bytes // SEARCH_SHARE
         self._deadlocks = Deadlocks(padded.cols, model, memory)
-        self._side = AREA_SIDE + 2 * (self.near + (settings.horizon or LONGEST))
+        side = self._side = AREA_SIDE + 2 * (self.near + (settings.horizon or LONGEST))
+        self._squares = int(np.prod([-(-(length + side - 1) // side) for length in (padded.rows, padded.cols)]))
         self._by_horizon: dict[int, Paces] = {}
         self.clear()
 
@@ -76,8 +79,7 @@ class Stepper:
         agents = Agents(*(np.array(values, np.int32) for values in fields))
         held = np.full((self._map.rows * self._map.cols, self.rules.horizon + 1), NOBODY, np.int32)
         plans = Plans(options.stay[tables].astype(np.int32), np.zeros(n, np.int32), held)
-        searches = np.prod([-(-(length + self._side - 1) // self._side) for length in (self._map.rows, self._map.cols)])
-        shape = (searches, min(n, DEEPEST) + 1)
+        shape = (self._squares, min(n, DEEPEST) + 1)
         loss, seen, weight = np.zeros(shape, np.int64), np.zeros(n, np.int64), np.ones(n, np.int64)
         some = [np.zeros(shape, np.int32) for _ in range(4)] + [np.zeros(n, np.int32) for _ in range(2)]
         stacks = Stacks(loss, seen, weight, np.zeros(n, np.uint8), *some)
@@ -112,10 +114,11 @@ class Stepper:
         count, free = np.count_nonzero(self.crew.agents.there), np.count_nonzero(lanes.free)
         horizon = self._settings.least_horizon
         simple = self._motion.headings > 1 and self.near == 0 and self.paces.one_tick  # others have too many options
-        if self._settings.horizon or not simple or not 0 < count <= MOST_LONGER:
+        if self._settings.horizon or not simple or not count:
             return horizon
+        threads = min(get_num_threads(), max(self._squares // COLOURS, 1)) if count >= SHARED_AGENTS else 1
         for longer, full in LONGER:
-            least_ns = count * self._ahead(longer).options.most_tracks * TRACK_NS
+            least_ns = count * self._ahead(longer).options.most_tracks * TRACK_NS / threads
             if count > full * free or least_ns > SHARE * 1e9 * budget_s:
                 break
             horizon = longer
@@ -136,8 +139,10 @@ class Stepper:
         tiles = agents.tile[:, None] + options.here[options.track[plans.option], agents.heading]
         self.broken[(free[tiles[:, 1:]] == 0).any(axis=1, where=tiles[:, 1:] != agents.tile[:, None])] = 1
 
-    def move(self, engine, lanes: Lanes, parts: np.ndarray, room: np.ndarray, until: float) -> np.ndarray:
-        """Move agents whose options are ranked by one tick; until: of time.perf_counter()
+    def move(
+        self, engine, lanes: Lanes, parts: np.ndarray, room: np.ndarray, until: float, in_time: bool
+    ) -> np.ndarray:
+        """Move agents whose options are ranked by one tick. until: of time.perf_counter(); in_time: must it end then?
 
         engine: CpuFleet or CudaFleet, which has the fields
         parts, room: (tiles,) of `parts_of` and `crowd_around` the free tiles -> (N,) int32 actions
@@ -149,7 +154,7 @@ class Stepper:
             values, order = engine.host_fields(agents.slot), self._order(nothing_to_do, NOBODY_LEADS)
             action = self._move_by_windows(values, lanes, order, until)
         else:
-            action = self._move_by_options(lanes, nothing_to_do, room, until)
+            action = self._move_by_options(lanes, nothing_to_do, room, until, in_time)
         self.broken[:] = 0
         agents.still[agents.still == BUSY] = 0
         progress.since[:] += 1
@@ -157,13 +162,13 @@ class Stepper:
         self.steps += 1
         return action
 
-    def _move_by_options(self, lanes, nothing_to_do, room, until):
+    def _move_by_options(self, lanes, nothing_to_do, room, until, in_time):
         """`move` by options of a few ticks."""
         agents, progress, leading = self.crew.agents, self.progress, NOBODY_LEADS
         self._window = None
         if self.near == 0 and self.paces.one_tick:
             state = agents, progress, nothing_to_do, self.broken, lanes.free, self.steps
-            leading = self._deadlocks.leading(*state, in_time=until > time.perf_counter())
+            leading = self._deadlocks.leading(*state, in_time)
         order = self._order(nothing_to_do, leading)
         self.crew.plans.held.fill(NOBODY)
         with one_thread(len(agents.tile) < SHARED_AGENTS):
@@ -278,7 +283,7 @@ class Stepper:
         squares = side, margin, *many, -shift[0], -shift[1], cols
         common = epibt.Pass(self.passes, improving, *by_square, *squares)
         epibt.sort_by_square(order, self.crew.agents.tile, common)
-        for colour in range(4):
+        for colour in range(COLOURS):
             epibt.pass_over(common, colour, *self.crew)
             if until is not None and time.perf_counter() >= until:
                 return
