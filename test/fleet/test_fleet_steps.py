@@ -63,6 +63,15 @@ def horizon_after(share, budgets, motion="turning", **settings):
     return fleet._stepper.rules.horizon
 
 
+def test_thousands_of_agents_look_ahead_as_far_as_their_threads_have_time():
+    free = room(shape=(90, 90))
+    fleet = FleetPlanner(GridMap(free, connectivity=4), "turning", "cpu")
+    fleet.start(places(free, 4500, np.random.default_rng(1)))
+    for budget_s, horizon in ((0.01, 3), (10.0, 5)):
+        fleet._stepper.look_ahead(fleet._lanes, budget_s)
+        assert fleet._stepper.rules.horizon == horizon
+
+
 def test_the_horizon_follows_time_and_room():
     long = 0.05
     assert horizon_after(0.6, [long] * 5) == 5 and horizon_after(0.9, [long] * 5) == 4
