@@ -55,7 +55,8 @@ class Stepper:
         model, memory = Model(motion.headings > 1, settings.following), settings.memory_limit_bytes // SEARCH_SHARE
         self._deadlocks = Deadlocks(padded.cols, model, memory)
         side = self._side = AREA_SIDE + 2 * (self.near + (settings.horizon or LONGEST))
-        self._squares = int(np.prod([-(-(length + side - 1) // side) for length in (padded.rows, padded.cols)]))
+        squares = [-(-(length + side - 1) // side) for length in (padded.rows, padded.cols)]
+        self._squares = 1 if padded.rows * padded.cols <= ONE_AREA else int(np.prod(squares))
         self._by_horizon: dict[int, Paces] = {}
         self.clear()
 
@@ -263,7 +264,7 @@ class Stepper:
     def _improve(self, order, until):
         """Let the first agents of an order look for better options until the time is over."""
         rng, first = np.random.default_rng(self.steps), order[: math.ceil(IMPROVED * len(order))]
-        parts = max(1, len(first) // AT_ONCE) if self._map.rows * self._map.cols <= ONE_AREA else 1
+        parts = max(1, len(first) // AT_ONCE) if self._squares == 1 else 1
         while True:
             for some in np.array_split(rng.permutation(first), parts):
                 if time.perf_counter() >= until:
@@ -277,7 +278,7 @@ class Stepper:
         shift = self.passes * 37 % side, self.passes * 53 % side
         many = [-(-(length + by) // side) for length, by in zip((rows, cols), shift)]
         margin = (side - self.near) // 2 - self.rules.horizon
-        if rows * cols <= ONE_AREA:
+        if self._squares == 1:
             many, shift, side, margin = [1, 1], (0, 0), max(rows, cols), 0
         by_square = np.empty_like(order), np.zeros(many[0] * many[1] + 1, np.int32)
         squares = side, margin, *many, -shift[0], -shift[1], cols

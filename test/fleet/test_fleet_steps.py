@@ -1,5 +1,6 @@
 """Fleets for life: no step ever has a conflict, agents arrive, faults are met. The validator shares no code."""
 
+import numba
 import numpy as np
 import pytest
 
@@ -70,6 +71,17 @@ def test_thousands_of_agents_look_ahead_as_far_as_their_threads_have_time():
     for budget_s, horizon in ((0.01, 3), (10.0, 5)):
         fleet._stepper.look_ahead(fleet._lanes, budget_s)
         assert fleet._stepper.rules.horizon == horizon
+
+
+def test_on_a_map_that_is_not_cut_one_thread_counts():
+    free = room(shape=(60, 60))
+    fleet = FleetPlanner(GridMap(free, connectivity=4), "turning", "cpu")
+    fleet.start(places(free, 2200, np.random.default_rng(1)))
+    before, horizons = numba.get_num_threads(), []
+    for threads in (1, before):
+        numba.set_num_threads(threads)
+        horizons.append([fleet._stepper._horizon_for(fleet._lanes, s) for s in np.geomspace(0.005, 0.2, 40)])
+    assert set(horizons[0]) == {3, 4, 5} and horizons[0] == horizons[1]
 
 
 def test_the_horizon_follows_time_and_room():
