@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -138,10 +138,11 @@ def open_query(
     began = clock_ns() if began is None else began
     robot, version, tolerance = checker.robot, checker.version, settings.limit_tolerance
     dof, turning, deadline = robot.dof, robot.continuous, began + int(1e9 * settings.time_limit_s)
-    plain = _plain(robot, start, goals, single=True)
-    if len(plain.taken) and plain.taken[0]:
-        a, b, box = plain.starts[0], plain.goals[0], (plain.lower[0], plain.upper[0])
-        query = Query(a, b, np.arange(len(b)), *box, _weights(settings, dof), a, b, began, deadline, checker, version)
+    taken, *rows = _plain(robot, start, goals, single=True)
+    if taken.any():
+        a, b, low, high = (each[0] for each in rows)
+        box = low, high, _weights(settings, dof)
+        query = Query(a, b, np.arange(len(b)), *box, a, b, began, deadline, checker, version)
         return _checked(query) if check else query
 
     def refuse(status, message):
@@ -179,7 +180,7 @@ def open_query(
 def _checked(query):
     """The query with its goals that are free; or the failure."""
     ends = np.concatenate([query.start[None], query.goals])
-    free = in_pieces(query.checker.configurations_valid, query.deadline, ends, first=first_piece(query.checker))
+    free = in_pieces(query.checker.configurations_valid, query.deadline, ends, device=query.checker.device)
     if len(free) and not free[0]:
         return query.start_collides()
     if len(free) <= len(query.goals):
@@ -196,38 +197,29 @@ def open_queries(
     began = clock_ns()
     deadline = began + int(1e9 * settings.time_limit_s)
     robot = checkers[0].robot
-    plain, same = _plain(robot, starts, goals), [checker.robot is robot for checker in checkers]
-    taken = plain.taken & same if len(plain.taken) == len(checkers) else np.zeros(len(checkers), dtype=bool)
-    numbers, weights, timed_out = np.arange(plain.goals.shape[1]), _weights(settings, robot.dof), None
+    taken, *rows = _plain(robot, starts, goals)
+    if len(taken) != len(checkers):
+        taken = np.zeros(len(checkers), dtype=bool)
+    weights, timed_out = _weights(settings, robot.dof), None
     queries: list[Query | PlanningResult] = []
     for i, checker in enumerate(checkers):
         if timed_out is None and clock_ns() > deadline:
             timed_out = replace(dry_query(checker), began=began, deadline=deadline).timed_out()  # of all that follow
         if timed_out is not None:
             queries.append(timed_out)
-        elif taken[i]:
-            a, b, box = plain.starts[i], plain.goals[i], (plain.lower[i], plain.upper[i])
-            queries.append(Query(a, b, numbers, *box, weights, a, b, began, deadline, checker, checker.version))
+        elif taken[i] and checker.robot is robot:
+            a, b, low, high = (each[i] for each in rows)
+            box = low, high, weights
+            queries.append(Query(a, b, np.arange(len(b)), *box, a, b, began, deadline, checker, checker.version))
         else:
             queries.append(open_query(starts[i], goals[i], checker, settings, check=False, began=began))
     return queries
 
 
-class _Plain(NamedTuple):
-    """Queries as the caller gave them. taken: (n,) bool, whose numbers are as a Query has them, within the limits
-
-    starts: (n, dof), goals: (n, G, dof) float64; lower, upper: (n, dof) float32 of Query
-    """
-
-    taken: np.ndarray
-    starts: np.ndarray
-    goals: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-
-
 def _plain(robot, starts, goals, single=False):
-    """-> _Plain of queries, or of a single one; n = 0 where arrays are of other shapes or kinds."""
+    """Queries, or a single one, as the caller gave them -> (n,) bool, whose numbers are as a Query has them, within the
+    limits; starts (n, dof) and goals (n, G, dof) float64, lower and upper (n, dof) float32 of Query. n = 0 where arrays
+    are of other shapes or kinds."""
     try:
         q, g = np.asarray(starts), np.asarray(goals)
     except Exception:  # as in _vectors, which names the problem
@@ -242,38 +234,26 @@ def _plain(robot, starts, goals, single=False):
     if not (few and numbers):
         q, g = np.zeros((0, dof)), np.zeros((0, 0, dof))
     q, g = q.astype(np.float64), g.astype(np.float64)
-    lower, upper = np.broadcast_to(robot.lower, q.shape), np.broadcast_to(robot.upper, q.shape)
-    inside, turns = (q >= lower) & (q <= upper), turning.any()
-    if turns:
-        inside = np.where(turning, (q >= -np.pi) & (q < np.pi), inside)
-        lower, upper = np.where(turning, q - np.pi, lower), np.where(turning, q + np.pi, upper)
-    within = (g >= lower[:, None]) & (g <= upper[:, None])
-    if turns:
-        within &= (g < upper[:, None]) | ~turning
+    lower, upper = np.where(turning, q - np.pi, robot.lower), np.where(turning, q + np.pi, robot.upper)
+    inside = np.where(turning, (q >= -np.pi) & (q < np.pi), (q >= robot.lower) & (q <= robot.upper))
+    within = (g >= lower[:, None]) & np.where(turning, g < upper[:, None], g <= upper[:, None])
     taken = inside.all(axis=1) & within.all(axis=(1, 2))
-    return _Plain(taken, q, g, lower.astype(np.float32), upper.astype(np.float32))
+    return taken, q, g, lower.astype(np.float32), upper.astype(np.float32)
 
 
-def in_pieces(
-    check: Callable[..., np.ndarray], deadline: int, *arrays: np.ndarray, first: int = FIRST_PIECE
-) -> np.ndarray:
+def in_pieces(check: Callable[..., np.ndarray], deadline: int, *arrays: np.ndarray, device: str = "cpu") -> np.ndarray:
     """check(*pieces) -> (n, ...), of the arrays (N, ...) piece by piece until the deadline -> its answers for the first
-    M <= N rows. first: rows of the first piece, see `first_piece`
+    M <= N rows. device: of the checks; on CUDA many take as long as few
 
     A piece takes PIECE_NS, or a SHARE-th part of the time left where that is more: on a busy machine the start of the
     threads takes longer than small pieces do."""
-    answers, done, size = [], 0, first
+    answers, done, size = [], 0, FIRST_PIECE if device == "cpu" else FIRST_ON_CUDA
     while done < len(arrays[0]) and (began := clock_ns()) <= deadline:
         answers.append(check(*(array[done : done + size] for array in arrays)))
         done += size
         now = clock_ns()
         size = max(1, int(size * min(2.0, max(PIECE_NS, (deadline - now) // SHARE) / (now - began + 1))))
     return np.concatenate(answers) if answers else np.zeros(0, dtype=bool)
-
-
-def first_piece(checker) -> int:
-    """How many checks come before the first look at the clock: on CUDA many take as long as few."""
-    return FIRST_PIECE if checker.device == "cpu" else FIRST_ON_CUDA
 
 
 def warm_once(what: str, checker, run: Callable[[], object]) -> None:

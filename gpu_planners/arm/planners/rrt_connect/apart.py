@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...spaces.interface import Checker
-from ..query import Query, first_piece, in_pieces
+from ..query import Query, in_pieces
 from ..result import PlanningResult, Status
 from ..shortcut import shortcut
 
@@ -61,8 +61,8 @@ def _free_goals(query):
     """(G,) numbers of the goals that are free; of a goal that is not, a part may be, and lead astray."""
     if len(query.goals) == 1:
         return np.zeros(1, dtype=int)
-    check, few = query.checker.configurations_valid, first_piece(query.checker)
-    return np.flatnonzero(in_pieces(check, query.deadline, query.goals, first=few))
+    checker = query.checker
+    return np.flatnonzero(in_pieces(checker.configurations_valid, query.deadline, query.goals, device=checker.device))
 
 
 def _one_after_another(search, query, numbers, settings, seed, order):
@@ -97,6 +97,6 @@ def at_once(path: np.ndarray, order: np.ndarray, query: Query) -> np.ndarray:
         rows = np.r_[0, np.flatnonzero(np.diff(share)) + 1]
         for joint in np.flatnonzero(part):
             merged[:, joint] = np.interp(places, share[rows], path[rows, joint])
-    check, few = query.checker.motions_valid, first_piece(query.checker)
-    free = in_pieces(check, query.deadline, merged[:-1], merged[1:], first=few)
+    checker, ends = query.checker, (merged[:-1], merged[1:])
+    free = in_pieces(checker.motions_valid, query.deadline, *ends, device=checker.device)
     return merged if len(free) == len(merged) - 1 and free.all() else path
