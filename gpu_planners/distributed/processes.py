@@ -22,20 +22,23 @@ def processes(count: int) -> Iterator[ProcessPoolExecutor]:
         _start(pool, count)
         yield pool
     except BaseException:
-        answers, end = getattr(pool, "_result_queue", None), time.monotonic() + SOON_S
+        work, answers = (getattr(pool, name, None) for name in ("_call_queue", "_result_queue"))
+        end = time.monotonic() + SOON_S
         thread = getattr(pool, "_executor_manager_thread", None)
         pool.shutdown(wait=False, cancel_futures=True)
         while getattr(pool, "_cancel_pending_futures", False) and time.monotonic() < end:
             time.sleep(0.001)  # before Python 3.12 a pool hangs that loses its processes while cancelled work is left
         for child in set(multiprocessing.active_children()) - others:
             child.terminate()
-        if writer := getattr(answers, "_writer", None):  # the last one: the pool would wait for the rest of an answer
-            writer.close()
+        # the last ends of two pipes: the pool would wait for the rest of an answer, and until all of a call is read
+        for last in (getattr(answers, "_writer", None), getattr(work, "_reader", None)):
+            if last is not None:
+                last.close()
         if thread is not None:  # it holds the semaphores, which a program that ends by os._exit would leave behind
             thread.join(SOON_S)
         raise
     finally:
-        answers = writer = thread = None  # the error's traceback keeps this frame
+        work = answers = last = thread = None  # the error's traceback keeps this frame
         pool.shutdown(wait=False, cancel_futures=True)
 
 
