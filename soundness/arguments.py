@@ -480,7 +480,6 @@ WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what 
         (lambda: folder() / "guidance.npz", "Guidance.save.path"),
         (lambda: (guidance().save(folder() / "guidance.npz"), folder() / "guidance.npz")[1], "Guidance.load.path"),
         (lambda: guidance().moves, "Guidance.moves"),
-        (lambda: np.ones((8, 8), np.int32), "Guidance.with_crowds.waiting"),
         (lambda: np.array([TILES, TILES]), "fleets.conflicts.positions"),
         (lambda: np.zeros((8, 8), bool), "fleets.conflicts.blocked"),
         (lambda: lambda exchange: exchange.rank, "exchange.run.work"),

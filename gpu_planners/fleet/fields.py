@@ -113,12 +113,6 @@ class FieldStore:
         places, self._free = self._free[:count], self._free[count:]
         return np.array(places + [self._slot_of.popitem(last=False)[1] for _ in range(count - len(places))])
 
-    def forget_idle(self, goals: np.ndarray):
-        """Give up the fields of all goals but these (N,)."""
-        needed = set(goals.tolist())
-        for goal in [goal for goal in self._slot_of if goal not in needed]:
-            self._free.append(self._slot_of.pop(goal))
-
     def repair(self, change, after):
         """Let the engine and its fields follow a `repair.Change` of the map. after: Lanes"""
         for tile in list(self._slot_of):

@@ -14,7 +14,7 @@ from ..errors import GridMapError, shortened, shown
 from ..files import file_path
 from ..grid.checks import array_of
 from ..grid.maps.grid_map import GridMap
-from .motion import COLS_AHEAD, EAST, NORTH, ROWS_AHEAD, SOUTH, WEST
+from .motion import EAST, NORTH, SOUTH, WEST
 
 UNIT, AGAINST, TURN = 4, 10, 1  # of lanes: a move along one, against one, a quarter turn
 SHARES, STRICT = (0.005, 0.05, 0.1, 0.3), (5, 10, 10, 20)  # agents of free tiles; what AGAINST is then
@@ -22,9 +22,7 @@ WAY_SHARES, WAY_STRICT = (0.02, 0.08, 0.2, 0.35), (5, 6, 8, 12)  # of agents tha
 NEARLY = 1.3  # times as strict
 MOST_DIFFERENCE = 127  # of states that an action joins (fields.py)
 MOST_COST = MOST_DIFFERENCE - 4 * TURN  # four quarter turns and a move undo a move
-CROWDED = 3  # moves along a lane that a move costs more to a tile where somebody always waits
 SHORTEST_LANE = 4  # tiles
-ROUNDING = 1e-6  # of sums of parts of the time
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,33 +73,6 @@ class Guidance:
         """One-way lanes: neighbouring straight runs of free tiles lead in opposite directions; a move against one
         costs 2.5 times as much. Runs of fewer than four tiles, as across a street, have no direction."""
         return one_way(grid, AGAINST)
-
-    def finer(self) -> "Guidance":
-        """These costs in smaller units, if they are coarse, so that small additions count."""
-        most = int(self.moves.max()) + 4 * self.turn
-        factor = max(1, min(UNIT // self.unit, MOST_DIFFERENCE // most))
-        return Guidance(self.moves.astype(np.int64) * factor, self.unit * factor, self.turn * factor)
-
-    def with_crowds(self, waiting: np.ndarray) -> "Guidance":
-        """Moves to tiles that agents wait on cost more.
-
-        waiting: (rows, cols) float, which part of the time somebody waits there
-
-        Raises GridMapError.
-        """
-        share = array_of(waiting, "waiting")
-        if share.shape != self.moves.shape[:2]:
-            raise GridMapError(f"waiting has the shape {share.shape}; allowed: {self.moves.shape[:2]}")
-        right = (share >= 0) & (share < 1 + ROUNDING)
-        if not right.all():
-            row, col = np.argwhere(~right)[0]
-            raise GridMapError(f"waiting[{row}, {col}] is {share[row, col]}; allowed: 0 .. 1, a part of the time")
-        more = np.pad(CROWDED * self.unit * share.astype(np.float64), 1)
-        moves = self.moves.astype(np.float64)
-        for direction, row, col in zip((EAST, SOUTH, WEST, NORTH), ROWS_AHEAD, COLS_AHEAD):
-            moves[..., direction] += more[1 + row : more.shape[0] - 1 + row, 1 + col : more.shape[1] - 1 + col]
-        most = MOST_DIFFERENCE - 4 * self.turn
-        return Guidance(np.clip(np.rint(moves), 1, most).astype(np.int64), self.unit, self.turn)
 
     def save(self, path: str | os.PathLike):
         """Write a file for `load` (NumPy's .npz). Raises GridMapError for what is no path, and OSError."""

@@ -23,11 +23,12 @@ from ..grid.maps.generated import largest_component
 from ..grid.maps.grid_map import GridMap
 from ..parallel.sampling import folded_seed
 from .arguments import checked_grid, checked_tiles
-from .guidance import CROWDED, MOST_DIFFERENCE, Guidance, one_way, suited
+from .guidance import MOST_DIFFERENCE, Guidance, one_way, suited
 from .motion import EAST, NORTH, SOUTH, WEST
 from .planner import FleetPlanner
 from .settings import Settings
 
+CROWDED = 3  # what a candidate's costs may rise by at most where somebody always waits, times the noise
 MOST = 2**31 - 1  # agents, rounds, steps, children
 HALVINGS = 3  # sets of errands of a round; after each the better half of the children goes on
 TRIALS = 6  # sets of errands by which parents are compared, and nothing else

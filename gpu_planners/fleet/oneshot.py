@@ -103,7 +103,7 @@ def walk(fleet, instance, faces, speeds, deadline):
     -> (steps + 1, N, 2) int32 [row, col], -1 where an agent is not on the map; (steps + 1, N) int32 headings; (N,)
     int64 ticks that each agent takes at least; what happened
     """
-    settings = replace(fleet.settings, guidance="plain", adapt_every=0, neighbourhood_search=False)
+    settings = replace(fleet.settings, guidance="plain", neighbourhood_search=False)
     steps = Guidance(np.ones((*fleet.grid.shape, 4), np.int64))
     own = type(fleet)(fleet.grid, fleet.motion.name, "cpu", settings, steps)
     own.hold_goals()

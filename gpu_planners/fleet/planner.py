@@ -67,12 +67,10 @@ class FleetPlanner:
         self._given_guidance = guidance
         if guidance is None:
             guidance = suited(grid, 0) if self.settings.guidance == "auto" else GUIDANCE[self.settings.guidance](grid)
-        self._guidance = self._fit(guidance, grid)
+        self._guidance = self._fitting(guidance)
         self._map = PaddedMap(grid.shape, max(1, self.settings.size - 1 + self.settings.safety_distance))
         self._stepper = Stepper(self._map, self.motion, self.settings)
         self._by_ways, self._bare = False, 0  # do agents plan whole ways? steps since there was time for them
-        self._waited: np.ndarray | None = None  # by tile, since costs were adapted last
-        self._crowds: np.ndarray | None = None
         self._take_lanes()
 
     def __reduce__(self) -> tuple:
@@ -88,9 +86,8 @@ class FleetPlanner:
     # ------------------------------------------------------------------------------------------------ the map
 
     def _lanes_now(self):
-        """`Lanes` of the current map, guidance and crowds; agents that stand for good are obstacles."""
-        guidance = self._guidance if self._crowds is None else self._guidance.with_crowds(self._crowds)
-        lanes = self._map.lanes(self.grid, self.motion, self.settings.size, guidance)
+        """`Lanes` of the current map and guidance; agents that stand for good are obstacles."""
+        lanes = self._map.lanes(self.grid, self.motion, self.settings.size, self._guidance)
         agents = self._stepper.crew.agents
         stand = np.flatnonzero((agents.still == STANDS) & (agents.there > 0))
         lanes.free[agents.tile[stand]] = lanes.free[agents.origin[stand]] = 0
@@ -123,7 +120,7 @@ class FleetPlanner:
 
     @guidance.setter
     def guidance(self, guidance: Guidance):
-        self._guidance = self._fit(guidance, self.grid)
+        self._guidance = self._fitting(guidance)
         self._given_guidance = guidance
         self._take_lanes()
 
@@ -131,8 +128,7 @@ class FleetPlanner:
         """The guidance for so many agents: the present one where it was given, or still suits."""
         if self.settings.guidance != "auto" or self._given_guidance is not None:
             return self._guidance
-        guidance = suited(self.grid, agents, self._guidance, self._by_ways)
-        return self._guidance if guidance is self._guidance else self._fit(guidance, self.grid)
+        return suited(self.grid, agents, self._guidance, self._by_ways)
 
     def _suit(self):
         """Take the guidance for the present agents."""
@@ -151,13 +147,14 @@ class FleetPlanner:
             self._by_ways = by_ways
             self._suit()
 
-    def _fit(self, guidance, grid):
-        """The guidance checked for a map, in finer units where crowds will add to its costs."""
+    def _fitting(self, guidance):
+        """The guidance, if it is one for this map."""
         if not isinstance(guidance, Guidance):
             raise GridMapError(f"guidance is a {type(guidance).__name__}; allowed: a fleet.Guidance")
-        if guidance.moves.shape[:2] != grid.shape:
-            raise GridMapError(f"guidance is for a map of {guidance.moves.shape[:2]} tiles; this one has {grid.shape}")
-        return guidance.finer() if self.settings.adapt_every else guidance
+        if guidance.moves.shape[:2] != self.grid.shape:
+            size = guidance.moves.shape[:2]
+            raise GridMapError(f"guidance is for a map of {size} tiles; this one has {self.grid.shape}")
+        return guidance
 
     # ------------------------------------------------------------------------------------------------ agents
 
@@ -172,12 +169,12 @@ class FleetPlanner:
         refuse_forked()
         places, faces, paces = self._checked(starts, headings, speeds)
         stepper = self._stepper
-        changed = self._crowds is not None or (stepper.crew.agents.still == STANDS).any()  # by the agents before these
+        changed = (stepper.crew.agents.still == STANDS).any()  # of the agents before these
         lanes, guidance = self._lanes, self._suited(len(places))
         if changed := changed or guidance is not self._guidance:
             lanes = self._map.lanes(self.grid, self.motion, self.settings.size, guidance)
         self._refuse_bad(places, len(places), lanes.free)
-        self._guidance, self._waited, self._crowds = guidance, None, None
+        self._guidance = guidance
         stepper.clear()
         self._take_paces(stepper.paces.only(paces))
         stepper.set_agents(self._map.tiles(places), faces, stepper.paces.tables(paces))
@@ -303,15 +300,14 @@ class FleetPlanner:
         grid, guidance = self.grid.changed(rows, cols, costs), self._guidance
         uniform = grid.uniform_cost and self.grid.uniform_cost  # then guidance does not depend on costs
         if self._given_guidance is None and self.settings.guidance != "lanes" and not uniform:
-            guidance = self._fit(Guidance.plain(grid), grid)
+            guidance = Guidance.plain(grid)
         self.grid, self._guidance, self._ground = grid, guidance, None
         self._follow_map()
 
     def _follow_map(self):
         """Update fields and agents after the map, or the agents that stand for good, have changed."""
-        crowds, self._crowds = self._crowds, None
         stepper, before, after = self._stepper, self._lanes, self._lanes_now()
-        if (before.forward != after.forward).any() or crowds is not None:
+        if (before.forward != after.forward).any():
             self._take_lanes(after)
         else:
             blocked = np.flatnonzero(before.free > after.free).astype(np.int32)
@@ -367,10 +363,7 @@ class FleetPlanner:
             if self._room is None:
                 self._room = crowd_around(self._lanes.free.astype(np.int32), self._map.cols)
             ground = self._engine, self._lanes, self._parts, self._room
-            action = self._stepper.move(*ground, until, in_time=budget_s > 0)
-            if self.settings.adapt_every:
-                self._adapt()
-            return action
+            return self._stepper.move(*ground, until, in_time=budget_s > 0)
 
     # ------------------------------------------------------------------------------------------------ whole plans
 
@@ -442,21 +435,6 @@ class FleetPlanner:
         """(N, 2) goals, as `step` takes them -> (N,) int32 cost of each agent's way to its goal alone"""
         self._rank(goals)
         return self._stepper.crew.agents.left.copy()
-
-    def _adapt(self):
-        """Count waiting agents by tile; every `adapt_every` steps, make moves to these tiles dearer."""
-        agents, every = self._stepper.crew.agents, self.settings.adapt_every
-        waits = (agents.there > 0) & (agents.goal >= 0) & (agents.tile != agents.goal)
-        waits &= (agents.tile == agents.was_tile) & (agents.heading == agents.was_heading)
-        if self._waited is None:
-            self._waited = np.zeros(self.grid.shape)
-        np.add.at(self._waited, tuple(self._map.places(agents.tile[waits]).T), 1.0)
-        if self._stepper.steps % every == 0:
-            share, self._waited = self._waited / every, None
-            self._crowds = share if self._crowds is None else (self._crowds + share) / 2
-            self._lanes = self._lanes_now()
-            self._engine.take_map(self._lanes)
-            self._fields.forget_idle(agents.goal)
 
     def _rank(self, goals):
         """Take goals, and find every agent's options and cost to go."""

@@ -30,12 +30,6 @@ class Settings(Described):
         "more agents there are for the free tiles; nothing where tiles have costs of their own",
         choices=("auto", "plain", "lanes"),
     )
-    adapt_every: int = setting(
-        0,
-        "steps after which moves to tiles where agents waited cost more, for goals that come from then on; 0: never",
-        0,
-        10**6,
-    )
     avoid_crowds: bool = setting(
         True, "agents that are farther from their goals than most keep away from where it is crowded"
     )

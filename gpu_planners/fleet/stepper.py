@@ -22,8 +22,10 @@ from .window import WINDOW, Window, go_on, improve, new_window
 DEEPEST = 1024  # agents that push each other in a row
 AREA_SIDE = 32  # side in tiles of the squares that are searched side by side, without the margin that agents need
 ONE_AREA, AT_ONCE = 1 << 12, 32  # tiles of maps that are not cut; agents there between two looks at the clock
-FINEST, SKEW = 1 << 30, 6  # weight of the first agent; the power by which weights fall with the order of priorities
-IMPROVED = 0.5  # the part of the agents, first by priority, that looks for better options; the others avoid crowds
+FINEST = 1 << 30  # weight of the first agent
+JAMS = (0.2, 0.4, 0.55), (0.1, 0.25)  # parts of the agents that come no nearer, for these two:
+SKEWS = (0, 2, 6)  # the power by which weights fall with the order of priorities: in free traffic all weigh the same
+IMPROVED = (0.75, 0.5)  # the part of the agents, first by priority, that looks for better options; others avoid crowds
 MOST_WINDOWS, LEAST_S = 4096, 2e-3  # agents that have whole ways, and the time for them
 LONGER = ((4, 0.95), (5, 0.8))  # horizons, and up to how many agents of free tiles they pay
 LONGEST = 5  # horizon
@@ -66,6 +68,7 @@ class Stepper:
     def clear(self):
         """There are no agents any more."""
         self.steps = self.passes = 0
+        self._jam = 0.0  # the part of the agents that has come no nearer for a while, on average of STEADY steps
         self._deadlocks.forget()
         self._window: Window | None = None
         self._since = self._jammed_until = self._unlike = 0
@@ -151,7 +154,9 @@ class Stepper:
         agents, progress = self.crew.agents, self.progress
         nothing_to_do = priorities.idle(agents, parts)
         priorities.note(agents, progress, nothing_to_do, lanes.unit)
-        if self._has_windows(nothing_to_do, lanes, until):
+        jammed = np.count_nonzero(progress.stalled > STALLED) / max(1, np.count_nonzero(agents.there))
+        self._jam += (jammed - self._jam) / STEADY
+        if self._has_windows(jammed, lanes, until):
             values, order = engine.host_fields(agents.slot), self._order(nothing_to_do, NOBODY_LEADS)
             action = self._move_by_windows(values, lanes, order, until)
         else:
@@ -198,13 +203,12 @@ class Stepper:
         open_way = self._jams < len(JAM_STEPS)
         return bool(plain and few and fits and open_way and self._settings.neighbourhood_search)
 
-    def _has_windows(self, nothing_to_do, lanes, until):
+    def _has_windows(self, jammed, lanes, until):
         """Is there time for whole ways, and do they lead on? Where agents jam, options push better."""
         in_time = until - time.perf_counter() > LEAST_S / 2
         if not in_time or self.steps < self._jammed_until or not self.may_have_ways(lanes):
             return False
-        jammed = np.count_nonzero((self.progress.stalled > STALLED) & ~nothing_to_do)
-        if self._window is None or self.steps - self._since < 2 * STALLED or jammed <= JAM * len(nothing_to_do):
+        if self._window is None or self.steps - self._since < 2 * STALLED or jammed <= JAM:
             return True
         self._window, self._jammed_until = None, self.steps + JAM_STEPS[self._jams]
         self._jams += 1
@@ -242,7 +246,8 @@ class Stepper:
         count = len(order)
         stacks.rank[order] = np.arange(count)
         share = (count - np.arange(count)) / (count + 1)
-        stacks.weight[order] = np.maximum((FINEST * share**SKEW).astype(np.int64), 1)
+        skew = np.interp(self._jam, JAMS[0], SKEWS)
+        stacks.weight[order] = np.maximum((FINEST * share**skew).astype(np.int64), 1)
         return order
 
     def _make_room(self, order, nothing_to_do, lanes, room):
@@ -252,7 +257,7 @@ class Stepper:
         wish = priorities.wishes(self.progress, self.steps, lanes.unit)
         wish[order[: -(-n // priorities.LOTS)]] = wish[~obeying] = 0
         minding = obeying & (agents.slot >= 0) & ~nothing_to_do
-        minding[order[: math.ceil(IMPROVED * n)]] = False
+        minding[self._first(order)] = False
         if self.rules.holding or not self._settings.avoid_crowds:
             minding[:] = False
         if minding.any() or wish.any():
@@ -261,9 +266,13 @@ class Stepper:
             taken = priorities.crowd_around(taken, self._map.cols)
             priorities.keep_away(minding, wish, taken, room, lanes, agents, self.crew.options, self.crew.ranked)
 
+    def _first(self, order):
+        """Those of an order that look for better options."""
+        return order[: math.ceil(np.interp(self._jam, JAMS[1], IMPROVED) * len(order))]
+
     def _improve(self, order, until):
         """Let the first agents of an order look for better options until the time is over."""
-        rng, first = np.random.default_rng(self.steps), order[: math.ceil(IMPROVED * len(order))]
+        rng, first = np.random.default_rng(self.steps), self._first(order)
         parts = max(1, len(first) // AT_ONCE) if self._squares == 1 else 1
         while True:
             for some in np.array_split(rng.permutation(first), parts):

@@ -48,10 +48,6 @@ def guidance(*arguments):
     return lambda f: Guidance(*arguments)
 
 
-def crowds(waiting):
-    return lambda f: Guidance(COSTS).with_crowds(waiting)
-
-
 def learn(agents=2, **more):
     return lambda f: learn_guidance(GridMap(FREE), agents, **{"device": "cpu", "rounds": 1, "steps": 1} | more)
 
@@ -165,9 +161,6 @@ REFUSED = {
     "unit NaN": (guidance(COSTS, NAN), GridMapError, "unit is nan; allowed: whole numbers 1 .. 25"),
     "plain of no map": (lambda f: Guidance.plain(None), GridMapError, "grid is None; allowed: a GridMap"),
     "lanes of an array": (lambda f: Guidance.lanes(FREE), GridMapError, "grid is an array .*; allowed: a GridMap"),
-    "crowds NaN": (crowds(np.full((2, 2), NAN)), GridMapError, r"waiting\[0, 0\] is nan; allowed: 0 .. 1"),
-    "crowds negative": (crowds([[0, 0], [0, -1]]), GridMapError, r"waiting\[1, 1\] is -1; allowed: 0 .. 1"),
-    "crowds of another shape": (crowds([[0]]), GridMapError, r"waiting has the shape \(1, 1\); allowed: \(2, 2\)"),
     "saved to a number": (lambda f: Guidance(COSTS).save(3.5), GridMapError, "guidance must be a path .* got 3.5"),
     "loaded from none": (lambda f: Guidance.load(None), GridMapError, "guidance must be a path .*, got None"),
     "learn from no map": (lambda f: learn_guidance(FREE, 2), GridMapError, "grid is a ndarray; allowed: a GridMap"),

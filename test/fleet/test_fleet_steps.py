@@ -584,18 +584,6 @@ def test_lanes_alternate_from_corridor_to_corridor():
     assert (south != north).all() and (south[1:] != south[:-1]).all()
 
 
-def test_costs_are_adapted_while_agents_move():
-    free = room(17, blocked=0.1)
-    fleet = FleetPlanner(GridMap(free), "turning", "cpu", Settings(adapt_every=20))
-    fleet.start(places(free, 150, np.random.default_rng(0)))
-    before = fleet._lanes.forward.copy()
-    walked, done = run(fleet, free, 100)
-    assert conflicts(walked, ~free) == [] and done.sum() > 50
-    assert (fleet._lanes.forward > before).any() and (fleet._lanes.forward >= before).all()
-    fleet.update([0], [0], [int(not free[0, 0])])
-    assert (fleet._lanes.forward == before).all()
-
-
 def test_agents_go_round_one_that_stands():
     """Also an agent that broke down between two tiles, both of which stay closed."""
     fleet = FleetPlanner(GridMap(np.ones((5, 12), bool)), "turning", "cpu", Settings(ticks_per_move=2, horizon=4))
@@ -687,9 +675,8 @@ def test_nobody_is_planned_for():
         fleet.step([], float("nan"))
 
 
-@pytest.mark.parametrize("adapt", [0, 4])
-def test_agents_that_stand_close_their_tiles_until_others_start(adapt):
-    fleet = FleetPlanner(GridMap(np.ones((1, 9))), "four", "cpu", Settings(adapt_every=adapt))
+def test_agents_that_stand_close_their_tiles_until_others_start():
+    fleet = FleetPlanner(GridMap(np.ones((1, 9))), "four", "cpu")
     fleet.start([[0, 1], [0, 4]])
     fleet.observe(fleet.positions, still=[1])
     for _ in range(12):
@@ -699,14 +686,3 @@ def test_agents_that_stand_close_their_tiles_until_others_start(adapt):
     for _ in range(6):
         fleet.step([[0, 8]])
     assert fleet.positions.tolist() == [[0, 8]]
-
-
-def test_crowds_count_for_a_guidance_that_is_set_later():
-    free = np.ones((3, 30), int)
-    free[1, 5:25] = 0
-    fleet = FleetPlanner(GridMap(free), "four", "cpu", Settings(adapt_every=4))
-    fleet.guidance = Guidance.plain(GridMap(free))
-    units = fleet.guidance.unit
-    assert units > Guidance.plain(GridMap(free)).unit
-    fleet.guidance = fleet.guidance
-    assert fleet.guidance.unit >= units
