@@ -23,9 +23,9 @@ DEEPEST = 1024  # agents that push each other in a row
 AREA_SIDE = 32  # side in tiles of the squares that are searched side by side, without the margin that agents need
 ONE_AREA, AT_ONCE = 1 << 12, 32  # tiles of maps that are not cut; agents there between two looks at the clock
 FINEST = 1 << 30  # weight of the first agent
-JAMS = (0.2, 0.4, 0.55), (0.1, 0.25)  # parts of the agents that come no nearer, for these two:
-SKEWS = (0, 2, 6)  # the power by which weights fall with the order of priorities: in free traffic all weigh the same
-IMPROVED = (0.75, 0.5)  # the part of the agents, first by priority, that looks for better options; others avoid crowds
+PACES = (0.3, 0.45, 0.6)  # moves by which agents come nearer in a tick, on average, from a jam to free traffic
+SKEWS = (6, 2, 0)  # then: the power by which weights fall with the order of priorities; with 0 all weigh the same
+IMPROVED = (0.5, 0.5, 0.75)  # and the part of them, first by priority, that looks for better options
 MOST_WINDOWS, LEAST_S = 4096, 2e-3  # agents that have whole ways, and the time for them
 LONGER = ((4, 0.95), (5, 0.8))  # horizons, and up to how many agents of free tiles they pay
 LONGEST = 5  # horizon
@@ -68,7 +68,7 @@ class Stepper:
     def clear(self):
         """There are no agents any more."""
         self.steps = self.passes = 0
-        self._jam = 0.0  # the part of the agents that has come no nearer for a while, on average of STEADY steps
+        self._pace = 0.0  # of PACES, on average of the last STEADY steps
         self._deadlocks.forget()
         self._window: Window | None = None
         self._since = self._jammed_until = self._unlike = 0
@@ -153,10 +153,9 @@ class Stepper:
         """
         agents, progress = self.crew.agents, self.progress
         nothing_to_do = priorities.idle(agents, parts)
+        self._note_pace(nothing_to_do, lanes.unit)
         priorities.note(agents, progress, nothing_to_do, lanes.unit)
-        jammed = np.count_nonzero(progress.stalled > STALLED) / max(1, np.count_nonzero(agents.there))
-        self._jam += (jammed - self._jam) / STEADY
-        if self._has_windows(jammed, lanes, until):
+        if self._has_windows(nothing_to_do, lanes, until):
             values, order = engine.host_fields(agents.slot), self._order(nothing_to_do, NOBODY_LEADS)
             action = self._move_by_windows(values, lanes, order, until)
         else:
@@ -167,6 +166,13 @@ class Stepper:
         progress.since[(agents.tile == agents.goal) | (agents.goal < 0)] = 0
         self.steps += 1
         return action
+
+    def _note_pace(self, nothing_to_do, unit):
+        """Before `priorities.note`: find how fast agents with the same goals as a step ago come nearer to them."""
+        before, agents = self.progress, self.crew.agents
+        same = (agents.goal == before.goal) & (before.changed == 0) & ~nothing_to_do
+        if same.any():
+            self._pace += (np.mean((before.left - agents.left)[same]) / unit - self._pace) / STEADY
 
     def _move_by_options(self, lanes, nothing_to_do, room, until, in_time):
         """`move` by options of a few ticks."""
@@ -203,12 +209,13 @@ class Stepper:
         open_way = self._jams < len(JAM_STEPS)
         return bool(plain and few and fits and open_way and self._settings.neighbourhood_search)
 
-    def _has_windows(self, jammed, lanes, until):
+    def _has_windows(self, nothing_to_do, lanes, until):
         """Is there time for whole ways, and do they lead on? Where agents jam, options push better."""
         in_time = until - time.perf_counter() > LEAST_S / 2
         if not in_time or self.steps < self._jammed_until or not self.may_have_ways(lanes):
             return False
-        if self._window is None or self.steps - self._since < 2 * STALLED or jammed <= JAM:
+        jammed = np.count_nonzero((self.progress.stalled > STALLED) & ~nothing_to_do)
+        if self._window is None or self.steps - self._since < 2 * STALLED or jammed <= JAM * len(nothing_to_do):
             return True
         self._window, self._jammed_until = None, self.steps + JAM_STEPS[self._jams]
         self._jams += 1
@@ -246,7 +253,7 @@ class Stepper:
         count = len(order)
         stacks.rank[order] = np.arange(count)
         share = (count - np.arange(count)) / (count + 1)
-        skew = np.interp(self._jam, JAMS[0], SKEWS)
+        skew = np.interp(self._pace, PACES, SKEWS)
         stacks.weight[order] = np.maximum((FINEST * share**skew).astype(np.int64), 1)
         return order
 
@@ -268,7 +275,7 @@ class Stepper:
 
     def _first(self, order):
         """Those of an order that look for better options."""
-        return order[: math.ceil(np.interp(self._jam, JAMS[1], IMPROVED) * len(order))]
+        return order[: math.ceil(np.interp(self._pace, PACES, IMPROVED) * len(order))]
 
     def _improve(self, order, until):
         """Let the first agents of an order look for better options until the time is over."""

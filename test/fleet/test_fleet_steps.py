@@ -349,6 +349,17 @@ def test_agents_far_from_their_goals_keep_away_from_crowds():
     assert errands[0] > 1.1 * errands[1]
 
 
+@pytest.mark.parametrize("share, even", [(0.1, True), (0.9, False)])
+def test_all_agents_weigh_the_same_in_free_traffic_and_the_first_ones_more_in_a_jam(share, even):
+    free = room(seed=3, shape=(24, 24))
+    fleet = FleetPlanner(GridMap(free, connectivity=4), "turning", "cpu")
+    fleet.start(places(free, int(share * free.sum()), np.random.default_rng(1)))
+    run(fleet, free, 80)
+    weights = fleet._stepper.crew.stacks.weight
+    assert (weights.max() < 2 * weights.min()) == even
+    assert even or weights.max() > 1000 * weights.min()
+
+
 def test_agents_that_do_not_get_on_are_named():
     free = np.zeros((1, 6), bool) | True
     fleet = FleetPlanner(GridMap(free, connectivity=4), "four", "cpu", Settings(stuck_after=20))
