@@ -1,5 +1,7 @@
 """Fleets for life: errands in the published instances, and the time of a step by size."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from gpu_planners.fleet import Settings, conflicts
@@ -16,6 +18,15 @@ WAYS = (  # name, guidance, seconds a step
 EPIBT = {
     "MR23-I-07": "EPIBT, bare 2913 errands at 1.5 ms, with search and guidance 5301 at 50 ms a step, one core of 2"
 }
+OTHERS = (  # settings beside the default ones
+    {"guidance": "plain"},
+    {"guidance": "lanes"},
+    {"horizon": 3},
+    {"horizon": 4},
+    {"horizon": 5},
+    {"avoid_crowds": False},
+)
+TEAMS = (100, 200, 400, 800)  # on the map of MR23-I-07
 QUICK, SHORT = 100, 300  # steps
 MEMORY = 32 << 30
 CHECKED = 20_000_000  # positions that the validator is given at most
@@ -65,6 +76,32 @@ def _lived(instance, device, subject, guidance, budget, steps, quoted):
     return Row(instance.name, subject, figures, quoted=quoted)
 
 
+def defaults(context):
+    """Errands with all settings at their defaults, and with one of them set, 50 ms a step."""
+
+    def rows():
+        crowded = published("MR23-I-07", context.data)
+        tiles = np.random.default_rng(0).permutation(np.argwhere(crowded.free))
+        instances = [replace(crowded, name=f"its map, {n} agents", starts=tiles[:n]) for n in TEAMS]
+        instances = [crowded, *instances, *(published(name, context.data) for name in ("TR23-Paris", "MR23-I-01"))]
+        return [row for instance in instances for device in context.devices for row in _beside(instance, device)]
+
+    def _beside(instance, device):
+        steps, default = QUICK if context.quick else SHORT, 0
+        for other in ({}, *OTHERS):
+            fleet = FleetPlanner(instance.grid, "turning", device, Settings(memory_limit_bytes=MEMORY, **other))
+            simulate(fleet, instance, 2, 0.05)  # compiled, and fields planned
+            bar = iter(progress(range(steps), f"{instance.name}, {other}"))
+            done, _ = simulate(fleet, instance, steps, 0.05, lambda *_, bar=bar: next(bar, None))
+            errands = int(done.sum())
+            default = default or errands
+            name = ", ".join(f"{name}={value}" for name, value in other.items()) or "default"
+            figures = {"agents": len(instance.starts), "errands": errands, "of_default": errands / default}
+            yield told(Row(instance.name, f"{name}, {device}", figures))
+
+    return with_data("all", rows)
+
+
 def sizes(context):
     """The time of a step of the bare stepper by the number of agents."""
     cases = ((64, 64, 500), (128, 128, 2000), (256, 256, 10_000), (512, 512, 40_000), (1024, 1024, 100_000))
@@ -112,6 +149,13 @@ BENCHMARKS = (
             "stuck": "count",
         },
         lifelong,
+    ),
+    Benchmark(
+        "fleet_settings",
+        "Settings of a fleet beside the default",
+        "Errands of agents that turn in the first 300 steps, 50 ms a step, with one setting set, the others by default.",
+        {"agents": "count", "errands": "count", "of_default": "share"},
+        defaults,
     ),
     Benchmark(
         "fleet_sizes",

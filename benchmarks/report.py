@@ -112,6 +112,7 @@ HEADINGS = {
     "agents": "agents",
     "errands": "errands",
     "of_best": "errands a step / best known",
+    "of_default": "errands / default",
     "of_ideal": "errands / ideal",
     "overlaps": "overlaps",
     "longest_s": "longest stand, s",
