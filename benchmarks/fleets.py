@@ -153,7 +153,7 @@ BENCHMARKS = (
     Benchmark(
         "fleet_settings",
         "Settings of a fleet beside the default",
-        "Errands of agents that turn in the first 300 steps, 50 ms a step, with one setting set, the others by default.",
+        "Errands of agents that turn in the first 300 steps, 50 ms a step, one setting set, all others by default.",
         {"agents": "count", "errands": "count", "of_default": "share"},
         defaults,
     ),
