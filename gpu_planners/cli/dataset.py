@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from rich.filesize import decimal
@@ -51,10 +52,7 @@ def run(options: argparse.Namespace, _rest: list[str]) -> int:
 
 def _recipe(options):
     draw = Draw(**assigned("--draw", options.draw, Draw))
-    settings = rrt_connect.Settings(
-        **{name: getattr(SETTINGS, name) for name in ("max_samples", "time_limit_s")}
-        | assigned("--set", options.set, rrt_connect.Settings)
-    )
+    settings = replace(SETTINGS, **assigned("--set", options.set, rrt_connect.Settings))
     timing = None if options.timing is None else Timing(**assigned("--timing", options.timing, Timing))
     device = resolve_devices(options.devices)[0].partition(":")[0]
     robot = load_robot(options)
