@@ -13,6 +13,7 @@ from moveit_msgs.msg import Constraints, JointConstraint, OrientationConstraint,
 from scipy.spatial.transform import Rotation
 
 from ...arm import RobotModel
+from ...arm.robot.inverse_kinematics import nearest_turn
 from ...arm.robot.model import attached
 from ...arm.upright import Upright
 from ...errors import ObstacleError
@@ -23,7 +24,6 @@ from .shapes import LEAST, Volume, read_volumes
 
 PARTS = ("joint_constraints", "position_constraints", "orientation_constraints", "visibility_constraints")
 LEAST_ANGLE = 1e-6  # rad: no tolerance is taken to be smaller
-TURN = 2 * math.pi
 
 
 @dataclass(frozen=True)
@@ -161,11 +161,6 @@ def link_poses(robot: RobotModel, link: str, q: np.ndarray) -> np.ndarray:
     """(N, 4, 4) root_T_link of configurations (N, dof)."""
     i = robot.link_index(link)
     return attached(robot.frame_poses(q), robot.link_frame[i], robot.T_frame_link[i])
-
-
-def nearest_turn(angle: np.ndarray) -> np.ndarray:
-    """Angles (rad) less whole turns: from -pi to pi."""
-    return (angle + np.pi) % TURN - np.pi
 
 
 def _joint(message: JointConstraint, reference: Reference, what: str) -> JointBand:

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from ...arm import CollisionChecker, RobotModel
+from ...arm.robot.inverse_kinematics import nearest_turn
 from ...errors import RobotDescriptionError
 from ..arm import codes
 from ..arm.plan_service import TRIED
 from ..common.request_error import RequestError
-from .constraints import PositionRegion, Region, link_poses, nearest_turn
+from .constraints import PositionRegion, Region, link_poses
 from .shapes import LEAST
 
 ROUNDS = 1, 16  # poses drawn from a region, each round: the first one is its centre

@@ -13,6 +13,7 @@ from moveit_msgs.msg import MotionPlanRequest
 
 from ...arm import sequence
 from ...arm.cartesian import Arc
+from ...arm.robot.inverse_kinematics import nearest_turn
 from ...arm.sequence import Circular, SequenceResult, Straight
 from ...arm.trajectory import Trajectory
 from ...errors import SettingsError
@@ -21,7 +22,7 @@ from ..arm.parameters import PLANNERS
 from ..arm.plan_service import TRIED, timed
 from ..arm.sequence_service import code_of_failure
 from ..common.request_error import RequestError, one_line
-from .constraints import Region, is_empty, link_poses, nearest_turn, read_constraints
+from .constraints import Region, is_empty, link_poses, read_constraints
 from .goals import EXACT, Judge, placed_at
 from .reference import Reference
 from .requests import MotionQuery
