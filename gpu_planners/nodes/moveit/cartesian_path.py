@@ -144,6 +144,4 @@ def _with_steps(trajectory, tip, max_step):
     rows = trajectory.at(times)
     for row, given in zip(rows, (trajectory.positions, trajectory.velocities, trajectory.accelerations)):
         row[np.searchsorted(times, trajectory.times)] = given
-    robot = tip.robot
-    inside = np.where(robot.continuous, rows[0], np.clip(rows[0], robot.lower, robot.upper))
-    return Trajectory(times, inside, *rows[1:])
+    return Trajectory(times, tip.bounded(rows[0]), *rows[1:])
