@@ -18,7 +18,7 @@ from ...arm.robot.model import attached
 from ...arm.upright import Upright
 from ...errors import ObstacleError
 from ..arm import codes
-from ..common.request_error import RequestError
+from ..common.request_error import RequestError, answered_with
 from .reference import Reference
 from .shapes import LEAST, Volume, read_volumes
 
@@ -190,10 +190,8 @@ def _position(message: PositionConstraint, reference: Reference, what: str) -> P
     offset = np.array([o.x, o.y, o.z, 1.0])
     if not np.isfinite(offset).all():
         raise _wrong(f"{what}: the target_point_offset must be finite, got {offset[:3].tolist()}")
-    try:
+    with answered_with(codes.INVALID_GOAL_CONSTRAINTS, ObstacleError):
         volumes = read_volumes(message.constraint_region, T_root_frame, what)
-    except ObstacleError as error:
-        raise _wrong(str(error)) from error
     return PositionRegion(f"position of link '{link}'", link, (T_link_frame @ offset)[:3], volumes)
 
 
