@@ -32,7 +32,6 @@ from . import codes, plan_service, sequence_service
 from .arm_services import Planned
 from .attaching import attach_objects
 from .cloud_topics import CloudTopics
-from .codes import code_of
 from .dragged_goals import DraggedGoals
 from .executing import Executing, offer_move
 from .joint_states import JointStates
@@ -299,7 +298,7 @@ class ArmPlannerNode(PlannerNode):
             return response
 
         def refused(error):
-            response = kind.Response(code=code_of(error), message=error_text(error))
+            response = kind.Response(code=codes.code_of(error), message=error_text(error))
             if kind is PlanMotion:
                 response.status = "refused"
             elif kind is AttachObjects:
