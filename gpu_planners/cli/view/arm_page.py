@@ -72,7 +72,10 @@ class ArmPage:
         self._player = Player(self._show_time, lambda: self._play_or_stop(False))
         self._add_controls(options)
         self.scene.place(self.start)
-        self._add_goal_handle(HANDLE_SIZE * self.scene.look(np.stack([self.start, self._goal])))
+        size = HANDLE_SIZE * self.scene.look(np.stack([self.start, self._goal]))
+        self.goal_handle = self.server.scene.add_transform_controls("/goal_handle", scale=size, depth_test=False)
+        self._move_handle(self._goal)
+        self.goal_handle.on_update(lambda event: self._dragged(event.phase))
 
     @property
     def playing(self) -> bool:
@@ -178,11 +181,6 @@ class ArmPage:
         box = self.server.gui.add_checkbox(part, shown)
         self.scene.show_part(part, shown)
         box.on_update(lambda _: self.scene.show_part(part, box.value))
-
-    def _add_goal_handle(self, size):
-        self.goal_handle = self.server.scene.add_transform_controls("/goal_handle", scale=size, depth_test=False)
-        self._move_handle(self._goal)
-        self.goal_handle.on_update(lambda event: self._dragged(event.phase))
 
     def _slid(self):
         if not self._quiet:
