@@ -12,7 +12,7 @@ from .errors import InputError
 from .progress import shown_progress
 
 
-def run(options: argparse.Namespace, _rest: list[str]) -> int:
+def run(options: argparse.Namespace, _rest: list[str]) -> None:
     products = [word.strip() for word in options.products.split(",")]
     if unknown := sorted(set(products) - set(compiling.PRODUCTS)):
         raise InputError(f"--for: unknown {', '.join(unknown)}; allowed: {', '.join(compiling.PRODUCTS)}")
@@ -31,4 +31,3 @@ def run(options: argparse.Namespace, _rest: list[str]) -> int:
     if not options.quiet:
         done = f"{len(due)} compiled in {time.monotonic() - began:.0f} s" if due else "nothing is left to compile"
         print(f"{', '.join(dict.fromkeys(products))} for {device}: {done}; kept in {code_folder()}", file=sys.stderr)
-    return 0

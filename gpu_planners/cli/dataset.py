@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from rich.filesize import decimal
@@ -17,11 +18,11 @@ from ..datasets.checking import robot_of
 from ..datasets.making import CHUNK, Shared, allowed_workers, plan, resolved
 from ..datasets.obstacles import read_scenes
 from ..datasets.recipe import SETTINGS
-from ..datasets.schema import MissingLibraryError, arrow, arrow_schema
+from ..datasets.schema import arrow, arrow_schema
 from ..datasets.shards import allowed_counts, read_manifest, write_parquet
 from ..device import resolve_devices
 from ..errors import GpuPlannersError
-from .errors import InputError, MissingError, complain
+from .errors import InputError, complain
 from .motions import assigned
 from .progress import shown_progress
 from .robots import load_robot, package_dirs, pairs, tip_of
@@ -31,10 +32,7 @@ SAMPLE, SAMPLE_S = 1024, 10.0  # problems of a dry run, at most; it begins no ch
 
 
 def run(options: argparse.Namespace, _rest: list[str]) -> int:
-    try:
-        arrow()
-    except MissingLibraryError as error:
-        raise MissingError(str(error)) from error
+    arrow()  # says what is missing
     if options.check:
         return _check(options)
     if not options.urdf:
@@ -51,10 +49,7 @@ def run(options: argparse.Namespace, _rest: list[str]) -> int:
 
 def _recipe(options):
     draw = Draw(**assigned("--draw", options.draw, Draw))
-    settings = rrt_connect.Settings(
-        **{name: getattr(SETTINGS, name) for name in ("max_samples", "time_limit_s")}
-        | assigned("--set", options.set, rrt_connect.Settings)
-    )
+    settings = replace(SETTINGS, **assigned("--set", options.set, rrt_connect.Settings))
     timing = None if options.timing is None else Timing(**assigned("--timing", options.timing, Timing))
     device = resolve_devices(options.devices)[0].partition(":")[0]
     robot = load_robot(options)

@@ -21,7 +21,7 @@ from .progress import shown_progress
 INTERRUPTED = 130
 
 
-def run(options: argparse.Namespace, _rest: list[str]) -> int:
+def run(options: argparse.Namespace, _rest: list[str]) -> None:
     path = Path(options.map)
     output = Path(options.output or path.with_suffix(".guidance.npz"))
     if output.is_dir() or not output.resolve().parent.is_dir():
@@ -65,4 +65,3 @@ def run(options: argparse.Namespace, _rest: list[str]) -> int:
         os._exit(INTERRUPTED)  # processes that simulate would be waited for
     if not options.quiet:
         print(f"'{output}': {text}; {time.monotonic() - began:.0f} s", file=sys.stderr)
-    return 0

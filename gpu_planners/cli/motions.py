@@ -22,7 +22,7 @@ from ..arm import PLANNERS, CollisionChecker, PlanningResult, RobotModel, Status
 from ..arm.collision.scene_file import fixed_frames, pose_matrix
 from ..arm.planners.settings import LEAST_TIME_S, PlannerSettings
 from ..arm.trajectory import Trajectory, time_parameterize
-from ..errors import ObstacleError, SettingsError
+from ..errors import SettingsError
 from ..files import read_yaml, yaml_value
 from .errors import InputError, NoAnswerError
 from .robots import configuration, number
@@ -90,10 +90,7 @@ def _pose(robot, position, quaternion, frame, what):
     frame = frame or robot.root_link
     if frame not in frames:
         raise InputError(f"{what}: frame '{frame}' is not fixed to the robot's root; allowed: {', '.join(frames)}")
-    try:
-        T = pose_matrix(position, (0, 0, 0, 1) if quaternion is None else quaternion, what)
-    except ObstacleError as error:
-        raise InputError(str(error)) from error
+    T = pose_matrix(position, (0, 0, 0, 1) if quaternion is None else quaternion, what)
     return PoseGoal(frames[frame] @ T, quaternion is None)
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from .. import __version__
 
-SHELLS = ("bash", "zsh", "fish")
 FORMATS = ("csv", "json", "yaml")
 CODES = (
     "exit codes: 0 done, 1 failed, 2 wrong command line or input or something missing, 3 no motion found, or one that "
@@ -52,7 +51,7 @@ def build_parser() -> argparse.ArgumentParser:
         '  eval "$(gpu-planners completion bash)"',
         formatter_class=argparse.RawDescriptionHelpFormatter,  # else the line is broken at a hyphen
     )
-    completion.add_argument("shell", choices=SHELLS)
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
     return parser
 
 

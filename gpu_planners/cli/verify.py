@@ -8,14 +8,13 @@ from .errors import InputError, NoAnswerError, require
 from .robots import package_dirs, pairs
 from .trajectory_files import columns, read_table, times_of
 
-EXTRA = "pip install 'gpu_planners[verify]'"
 BEYOND_POSITIONS = ("_velocity", "_acceleration")
 
 
 def run(options: argparse.Namespace, _rest: list[str]) -> None:
     """Check and print. Raises NoAnswerError where the motion collides or breaks a limit."""
     for module in ("coal", "pinocchio"):
-        require(module, "verify", EXTRA)
+        require(module, "verify", "pip install 'gpu_planners[verify]'")
     from ..verify import CoalScene, broken_rules, check_path
 
     names, rows = read_table(options.motion)

@@ -135,9 +135,8 @@ class Judge:
         """(does an answer pass, text on the controller's rules, text on collisions)"""
         if response.code != SUCCESS:
             return True, "", ""
-        points = response.trajectory.points
-        times, velocities = [seconds(p.time_from_start) for p in points], [p.velocities for p in points]
-        broken = "; ".join(verify.broken_rules(self.robot, _positions(response.trajectory), times, velocities))
+        motion = trajectory_of(response.trajectory)
+        broken = "; ".join(verify.broken_rules(self.robot, motion.positions, motion.times, motion.velocities))
         kept = verdict(broken, "kept")
         if self._scene is None:
             return not broken, kept, "coal is not installed"

@@ -51,16 +51,6 @@ def main(arguments: list[str] | None = None) -> int:
         rclpy.try_shutdown()
 
 
-OPTIONS = {  # of a group: (option, default, text)
-    "grid": [
-        ("map", None, "map_server .yaml or MovingAI .map, in place of a map of our own"),
-        ("size", 1024, "rows and columns of the generated map"),
-        ("agents", 10_000, "how many agents"),
-    ],
-    "fleet": [("fleet-agents", 1000, "how many agents"), ("fleet-steps", 60, "seconds of their time")],
-}
-
-
 def _options(arguments):
     parser = argparse.ArgumentParser(
         prog="make demo",
@@ -72,11 +62,15 @@ def _options(arguments):
     parser.add_argument("--out", default="out", help="folder of the page and its pictures (default: %(default)s)")
     parser.add_argument("--no-node", action="store_true", help="ask nodes that run already")
     parser.add_argument("--repeat", action="store_true", help="ask for the arm's motions without end, until Ctrl-C")
-    for name, options in OPTIONS.items():
-        group = parser.add_argument_group(name)
-        for option, default, text in options:
-            kind = int if isinstance(default, int) else str
-            group.add_argument(f"--{option}", type=kind, default=default, help=f"{text} (default: %(default)s)")
+    group = parser.add_argument_group("grid")
+    text = "map_server .yaml or MovingAI .map, in place of a map of our own (default: %(default)s)"
+    group.add_argument("--map", help=text)
+    text = "rows and columns of the generated map (default: %(default)s)"
+    group.add_argument("--size", type=int, default=1024, help=text)
+    group.add_argument("--agents", type=int, default=10_000, help="how many agents (default: %(default)s)")
+    group = parser.add_argument_group("fleet")
+    group.add_argument("--fleet-agents", type=int, default=1000, help="how many agents (default: %(default)s)")
+    group.add_argument("--fleet-steps", type=int, default=60, help="seconds of their time (default: %(default)s)")
     options, options.ros_arguments = parser.parse_known_args(arguments)
     if options.ros_arguments and options.ros_arguments[0] != "--ros-args":
         parser.error(f"unknown arguments: {' '.join(options.ros_arguments)}")

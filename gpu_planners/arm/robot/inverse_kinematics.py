@@ -304,9 +304,9 @@ def _reached(robot, packed, firsts, poses, number, ends, judge):
     count, hits = len(ends.found) // len(poses), np.flatnonzero(ends.found)
     q = firsts[hits // count]
     q[:, packed.joints] = ends.q[hits] * packed.units
-    q = np.where(robot.continuous, _wrapped(q), np.clip(q, robot.lower, robot.upper))
+    q = np.where(robot.continuous, nearest_turn(q), np.clip(q, robot.lower, robot.upper))
     away = q - firsts[hits // count]
-    far = np.linalg.norm(np.where(robot.continuous, _wrapped(away), away), axis=1)
+    far = np.linalg.norm(np.where(robot.continuous, nearest_turn(away), away), axis=1)
     free = np.asarray(judge(q)) if len(q) else np.zeros(0, dtype=bool)
     pose = poses[hits // count].astype(np.int64)
     return _Rows(q, pose, number + hits % count, ends.misses[hits] * (packed.reach, 1.0), far, free)
@@ -349,6 +349,6 @@ def _keep_distinct(q, pose, winding, distinct, count, keep):
             keep[i] = True
 
 
-def _wrapped(q):
-    """Angles between -pi and pi."""
-    return (q + np.pi) % TURN - np.pi
+def nearest_turn(angle: np.ndarray) -> np.ndarray:
+    """Angles (rad) less whole turns: from -pi to pi."""
+    return (angle + np.pi) % TURN - np.pi

@@ -76,7 +76,7 @@ class Tip:
         return (q < self._lower) | (q > self._upper)
 
     def bounded(self, q: np.ndarray) -> np.ndarray:
-        """q (dof,) within the limits."""
+        """q (..., dof) within the limits."""
         return np.clip(q, self._lower, self._upper)
 
     def newton(self, q: np.ndarray, T_goal: np.ndarray, steps: int, exact: float) -> tuple:

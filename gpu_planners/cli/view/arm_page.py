@@ -10,6 +10,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from ...arm import PLANNERS
+from ...arm.collision.scene_file import pose_matrix
 from ...arm.trajectory import Trajectory, time_parameterize
 from ...arm.view.browser import ArmScene, new_server, stop_server
 from ..errors import require
@@ -71,7 +72,10 @@ class ArmPage:
         self._player = Player(self._show_time, lambda: self._play_or_stop(False))
         self._add_controls(options)
         self.scene.place(self.start)
-        self._add_goal_handle(HANDLE_SIZE * self.scene.look(np.stack([self.start, self._goal])))
+        size = HANDLE_SIZE * self.scene.look(np.stack([self.start, self._goal]))
+        self.goal_handle = self.server.scene.add_transform_controls("/goal_handle", scale=size, depth_test=False)
+        self._move_handle(self._goal)
+        self.goal_handle.on_update(lambda event: self._dragged(event.phase))
 
     @property
     def playing(self) -> bool:
@@ -178,11 +182,6 @@ class ArmPage:
         self.scene.show_part(part, shown)
         box.on_update(lambda _: self.scene.show_part(part, box.value))
 
-    def _add_goal_handle(self, size):
-        self.goal_handle = self.server.scene.add_transform_controls("/goal_handle", scale=size, depth_test=False)
-        self._move_handle(self._goal)
-        self.goal_handle.on_update(lambda event: self._dragged(event.phase))
-
     def _slid(self):
         if not self._quiet:
             self._set_start(np.array([slider.value for slider in self._sliders]), sliders=False)
@@ -205,10 +204,8 @@ class ArmPage:
         self.plan(dragged=phase != "end")
 
     def _goal_pose(self):
-        T = np.eye(4)
-        T[:3, :3] = Rotation.from_quat(np.asarray(self.goal_handle.wxyz)[[1, 2, 3, 0]]).as_matrix()
-        T[:3, 3] = self.goal_handle.position
-        return PoseGoal(T, not self._turning.value)
+        quaternion = np.asarray(self.goal_handle.wxyz)[[1, 2, 3, 0]]
+        return PoseGoal(pose_matrix(self.goal_handle.position, quaternion, "goal"), not self._turning.value)
 
     def _move_handle(self, q):
         T = self.source.robot.link_poses(q)[self.source.tip][0]

@@ -126,11 +126,15 @@ class GridMap:
     def tiles_of(self, points: ArrayLike) -> np.ndarray:
         """Tiles that points lie in. points: (N, 2) x, y metres in the map frame
         -> (N, 2) float64 [row, col], whole numbers; outside of the map where the point is, NaN stays NaN"""
+        return np.floor(self.places_of(points))
+
+    def places_of(self, points: ArrayLike) -> np.ndarray:
+        """As tiles_of, with fractions: tile (0, 0) covers 0 to 1."""
         xy = _as_pairs(points, "points")
         x, y, cos, sin = self._frame
         dx, dy = xy[:, 0] - x, xy[:, 1] - y
-        with np.errstate(invalid="ignore"):
-            return np.floor(np.stack([cos * dy - sin * dx, cos * dx + sin * dy], axis=1) / self.resolution)
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.stack([cos * dy - sin * dx, cos * dx + sin * dy], axis=1) / self.resolution
 
     def centres_of(self, tiles: ArrayLike) -> np.ndarray:
         """Centres of tiles. tiles: (N, 2) [row, col] -> (N, 2) float64 x, y metres in the map frame"""

@@ -18,7 +18,7 @@ from ...arm.collision.scene_file import pose_matrix
 from ...arm.spaces.configurations import LARGEST
 from ...arm.trajectory import Trajectory
 from ...errors import ObstacleError
-from ..common.request_error import RequestError
+from ..common.request_error import RequestError, answered_with
 from ..common.ros import Transforms, duration_message, seconds
 from . import codes
 
@@ -96,10 +96,8 @@ def frame_transform(frames: dict[str, np.ndarray], frame: str, what: str) -> np.
 
 def pose_goal(message: PoseStamped, frames: dict[str, np.ndarray], what: str) -> np.ndarray:
     """(4, 4) T_root_goal of a pose."""
-    try:
+    with answered_with(codes.GOAL_STATE_INVALID, ObstacleError):
         return frame_transform(frames, message.header.frame_id, what) @ pose_of(message.pose, what)
-    except ObstacleError as error:
-        raise RequestError(codes.GOAL_STATE_INVALID, str(error)) from error
 
 
 def pose_of(pose: Pose, name: str) -> np.ndarray:

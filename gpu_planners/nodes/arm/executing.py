@@ -23,7 +23,6 @@ from ..common.ros import LATCHED, optional_module, seconds, steady_clock
 from ..common.worker import ENDING
 from . import codes
 from .arm_services import ArmServices
-from .codes import code_of
 from .move_run import Run, Task, TaskPlan
 
 ENDINGS = {
@@ -183,7 +182,7 @@ class Executing:
                 self._inbox.put(self._take_plan, run, plan)
 
         def refuse(error):
-            self._inbox.put(self._take_plan, run, TaskPlan(code_of(error), error_text(error)))
+            self._inbox.put(self._take_plan, run, TaskPlan(codes.code_of(error), error_text(error)))
 
         run.request = self._worker.ask(run.task.line, job, refuse)
 

@@ -22,7 +22,6 @@ from gpu_planners_msgs.srv import AttachObjects, ForgetSources, PlanMotion, Plan
 
 from ...arm import PLANNERS, RobotModel
 from ...compiling import arm_parts, planner_part
-from ...device import resolve_devices
 from ...errors import GpuPlannersError, RobotDescriptionError, SettingsError, shown
 from .. import moveit
 from ..common.planner_node import COMPILING, WARN, PlannerNode
@@ -33,7 +32,6 @@ from . import codes, plan_service, sequence_service
 from .arm_services import Planned
 from .attaching import attach_objects
 from .cloud_topics import CloudTopics
-from .codes import code_of
 from .dragged_goals import DraggedGoals
 from .executing import Executing, offer_move
 from .joint_states import JointStates
@@ -154,7 +152,7 @@ class ArmPlannerNode(PlannerNode):
         """Compile before the first request, which would have to wait for it."""
         if self.scene.robot is None:
             return
-        values, devices = self.values, resolve_devices(self.values.device)
+        values, devices = self.values, self.values.devices
         self.get_logger().info("compiling (once on a machine, then from the cache)")
         given = self.scene.robot, values.motion_check
         parts = [part for device in dict.fromkeys(devices) for part in arm_parts(device, *given)]
@@ -165,14 +163,14 @@ class ArmPlannerNode(PlannerNode):
         self.get_logger().info(f"{ready} on {', '.join(devices)} after {took:.1f} s")
 
     def _planner_parts(self, name):
-        given, devices = (self.scene.robot, self.values.motion_check), resolve_devices(self.values.device)
-        return [planner_part(name, device, *given) for device in dict.fromkeys(devices)]
+        given = self.scene.robot, self.values.motion_check
+        return [planner_part(name, device, *given) for device in dict.fromkeys(self.values.devices)]
 
     def _note_planner(self, name):
         """Is it loaded on all devices?"""
         if self._due(self._planner_parts(name)):
             return False
-        self.scene.warm_planners |= {(name, device) for device in resolve_devices(self.values.device)}
+        self.scene.warm_planners |= {(name, device) for device in self.values.devices}
         return True
 
     def _take_compiled(self, answers):
@@ -183,8 +181,7 @@ class ArmPlannerNode(PlannerNode):
     def prepare_planner(self, name: str) -> None:
         if name not in PLANNERS or self.scene.robot is None:
             return
-        devices = resolve_devices(self.values.device)
-        if any((name, device) not in self.scene.warm_planners for device in devices):
+        if any((name, device) not in self.scene.warm_planners for device in self.values.devices):
             parts = self._planner_parts(name)
             self._unless_compiled(parts)
             self._get_ready(parts)
@@ -301,7 +298,7 @@ class ArmPlannerNode(PlannerNode):
             return response
 
         def refused(error):
-            response = kind.Response(code=code_of(error), message=error_text(error))
+            response = kind.Response(code=codes.code_of(error), message=error_text(error))
             if kind is PlanMotion:
                 response.status = "refused"
             elif kind is AttachObjects:

@@ -29,10 +29,7 @@ class NodeRrtConnect(RrtConnectSettings):
         must=(f"{BY_DEVICE:g}, or a number from 0", lambda seconds: seconds >= 0 or seconds == BY_DEVICE),
     )
     objective: str = changed(RrtConnectSettings, "objective", default="time")
-
-    @classmethod
-    def label(cls, name: str) -> str:
-        return RrtConnectSettings.label(name)
+    label = RrtConnectSettings.label
 
 
 def settings_on(device: str, settings: PlannerSettings) -> PlannerSettings:

@@ -14,7 +14,7 @@ from ...arm import CollisionChecker
 from ...arm.planners.settings import LEAST_TIME_S, PlannerSettings
 from ...arm.trajectory import Trajectory, time_parameterize
 from ...errors import RobotDescriptionError
-from ..common.request_error import RequestError, check_count, one_line
+from ..common.request_error import RequestError, answered_with, check_count, one_line
 from . import codes, conversions
 from .arm_services import ArmServices, Planned
 from .parameters import PLANNERS, ArmParameters, settings_on
@@ -128,12 +128,10 @@ def _goals(request, checker, frames, start, values, until):
         tip_link = values.tip_link or checker.robot.tip_link
         poses = [conversions.pose_goal(one, frames, f"pose goal {i}") for i, one in enumerate(request.pose_goals)]
         half, count = max((until - time.monotonic()) / 2, 0.0), TRIED * values.ik_solutions
-        try:
+        with answered_with(codes.INVALID_LINK_NAME, RobotDescriptionError, f"parameter tip_link '{tip_link}': "):
             found = checker.robot.inverse_kinematics(
                 np.array(poses), checker, link=tip_link, seed_q=start, solutions=count, time_limit_s=half
             )
-        except RobotDescriptionError as error:
-            raise RequestError(codes.INVALID_LINK_NAME, f"parameter tip_link '{tip_link}': {error}") from error
         if not goals and not any(map(len, found)):
             raise _no_goal(checker, found, tip_link, half)
         for number, solutions in enumerate(found, len(request.joint_goals)):

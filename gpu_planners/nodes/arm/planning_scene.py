@@ -222,8 +222,7 @@ class PlanningScene:
         return self.robot
 
     def _put(self, objects):
-        robot = self._carrying(self._bare, objects)
-        self.objects, self.robot = objects, robot
+        self.robot, self.objects = self._carrying(self._bare, objects), objects
 
     def _carrying(self, bare, objects):
         """The robot with what it carries; the same one as before where that is the same."""

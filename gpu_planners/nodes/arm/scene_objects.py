@@ -124,10 +124,10 @@ class SceneObjects:
                 raise ObstacleError(f"no object is named {shown(name)}; there are: {_listed(self.names)}")
         return self._without(set(names))
 
-    def remove_from(self, *sources: Source) -> "SceneObjects":
-        """Remove all objects, standing or carried, that come from these sources."""
+    def remove_from(self, source: Source) -> "SceneObjects":
+        """Remove all objects, standing or carried, that come from a source."""
         everything = self.standing | self.carried
-        return self._without({name for name, one in everything.items() if one.source in sources})
+        return self._without({name for name, one in everything.items() if one.source is source})
 
     def without_expired(self, now: float) -> "SceneObjects":
         """Without the objects whose life is over; the same value when there are none."""
@@ -147,16 +147,13 @@ class SceneObjects:
         carried = CarriedObject(name, _solid(one), link, T_link_object, tuple(touch_links), one.source, one.parts)
         return self._without({name}).attach_new(carried)
 
-    def attach_new(self, *objects: CarriedObject) -> "SceneObjects":
-        """Let links carry objects; a name that is carried already is replaced, one that stands is an ObstacleError."""
-        carried = dict(self.carried)
-        for one in objects:
-            if one.name in self.standing:
-                raise ObstacleError(f"an object named '{one.name}' stands in the scene: attach it without shapes")
-            if not one.name or not one.pieces:
-                raise ObstacleError(f"'{one.name}': an attached object needs a name and at least one shape")
-            carried[one.name] = one
-        return replace(self, carried=carried)
+    def attach_new(self, one: CarriedObject) -> "SceneObjects":
+        """Let a link carry an object, in place of one of its name; ObstacleError where one of its name stands."""
+        if one.name in self.standing:
+            raise ObstacleError(f"an object named '{one.name}' stands in the scene: attach it without shapes")
+        if not one.name or not one.pieces:
+            raise ObstacleError(f"'{one.name}': an attached object needs a name and at least one shape")
+        return replace(self, carried=self.carried | {one.name: one})
 
     def detach(self, name: str, T_root_link: np.ndarray) -> "SceneObjects":
         """Put down a carried object: it stands where its link, at (4, 4) T_root_link, has it."""

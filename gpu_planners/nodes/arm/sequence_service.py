@@ -10,7 +10,7 @@ from ...arm.cartesian import End
 from ...arm.planners.settings import PlannerSettings
 from ...arm.sequence import Free, SequenceResult, Straight
 from ...errors import RobotDescriptionError
-from ..common.request_error import RequestError, check_count, one_line
+from ..common.request_error import RequestError, answered_with, check_count, one_line
 from . import codes
 from .arm_services import ArmServices, Planned
 from .conversions import frame_transform, joint_goals, pose_goal, trajectory_message
@@ -54,10 +54,8 @@ def answer(arm: ArmServices, request: PlanSequence.Request, response: PlanSequen
         time_limit_s=settings.time_limit_s,
         allow_partial=request.allow_partial,
     )
-    try:
+    with answered_with(codes.INVALID_LINK_NAME, RobotDescriptionError, f"parameter tip_link '{tip_link}': "):
         result = sequence.solve(start, segments, checker, PLANNERS[name], how, tip_link, request.seed)
-    except RobotDescriptionError as error:
-        raise RequestError(codes.INVALID_LINK_NAME, f"parameter tip_link '{tip_link}': {error}") from error
     response.fraction, response.planning_time_s = result.fraction, result.time_s
     if result.trajectory is None:
         response.code, response.message = code_of_failure(result), one_line(result.text)

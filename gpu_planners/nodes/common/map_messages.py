@@ -23,10 +23,6 @@ INSCRIBED, UNKNOWN = 253, 255
 HIGHEST = 252  # of the costs of tiles that a robot's centre may enter
 LEVEL = 1e-3  # rad that a map's origin may be tilted out of the plane
 Origin = tuple[float, float, float]  # x, y, yaw
-TYPE_CODES = {
-    np.dtype(t): c
-    for t, c in (("i1", "b"), ("u1", "B"), ("u2", "H"), ("i4", "i"), ("u4", "I"), ("u8", "Q"), ("f8", "d"))
-}
 
 
 @dataclass(frozen=True)
@@ -51,7 +47,7 @@ class Poses:
 def as_array(values: ArrayLike, kind: DTypeLike) -> array.array:
     """The array.array that a message field of the NumPy type `kind` takes without looking at each value."""
     data = np.ascontiguousarray(values, kind)
-    result = array.array(TYPE_CODES[data.dtype])
+    result = array.array(data.dtype.char.replace("L", "Q"))  # messages take uint64 as Q alone
     result.frombytes(data.data.cast("B") if data.size else b"")
     return result
 

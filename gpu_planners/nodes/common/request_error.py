@@ -1,6 +1,7 @@
 """Errors that answer a request with a code, and what is said about any error."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from ...errors import GpuPlannersError
@@ -18,6 +19,15 @@ class RequestError(GpuPlannersError):
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
         self.code = code
+
+
+@contextmanager
+def answered_with(code: int, kind: type[Exception], what: str = "") -> Iterator[None]:
+    """Have errors of a kind, as the library raises them, answer the request with a code. what: their text begins so"""
+    try:
+        yield
+    except kind as error:
+        raise RequestError(code, f"{what}{error}") from error
 
 
 class NotBegunError(GpuPlannersError):

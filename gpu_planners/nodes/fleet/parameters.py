@@ -17,10 +17,7 @@ class NodeFleet(FleetSettings):
     """Settings of agents that may be late."""
 
     following: bool = changed(FleetSettings, "following", default=False)
-
-    @classmethod
-    def label(cls, name: str) -> str:
-        return FleetSettings.label(name)
+    label = FleetSettings.label
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ MOST_CROSSINGS = 1_000_000  # of lines with the borders of tiles, looked at toge
 def unreachable_poses(grid: GridMap, points: np.ndarray) -> np.ndarray:
     """Indices (M,) of the points of a path that lie outside the map or in a blocked tile, or whose line from the point
     before passes through one. points: (K, 2) metres in the map's frame; may hold NaN"""
-    places = places_of(grid, points)
+    places = grid.places_of(points)
     bad = ~free_at(grid, places)
     lines = np.flatnonzero(~bad[:-1] & ~bad[1:])  # lines to and from bad points are bad themselves
     crossings = np.abs(np.diff(np.floor(np.nan_to_num(places)), axis=0)).sum(axis=1)[lines]
@@ -137,17 +137,6 @@ def nearest(points: np.ndarray, place: np.ndarray) -> int:
     with np.errstate(invalid="ignore", over="ignore"):
         distance = np.hypot(*(points - place).T)
     return int(np.argmin(np.where(np.isfinite(distance), distance, np.inf)))
-
-
-def places_of(grid: GridMap, points: np.ndarray) -> np.ndarray:
-    """(K, 2) points in metres -> [row, col] in tiles, with fractions: tile (0, 0) covers 0 to 1."""
-    x, y, yaw = grid.origin
-    dx, dy = points[:, 0] - x, points[:, 1] - y
-    with np.errstate(invalid="ignore", over="ignore"):
-        return (
-            np.stack([np.cos(yaw) * dy - np.sin(yaw) * dx, np.cos(yaw) * dx + np.sin(yaw) * dy], axis=1)
-            / grid.resolution
-        )
 
 
 def free_at(grid: GridMap, places: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from ...arm import CollisionChecker
 from ...errors import ObstacleError, RobotDescriptionError
 from ..arm import codes
 from ..arm.conversions import pose_message
-from ..common.request_error import RequestError
+from ..common.request_error import RequestError, answered_with
 from ..common.ros import seconds
 from .constraints import LEAST_ANGLE, Region, is_empty, read_constraints
 from .goals import Judge, placed_at
@@ -41,10 +41,8 @@ def inverse_kinematics(
         raise RequestError(codes.INVALID_LINK_NAME, text)
     (pose,) = poses
     link, T_link_frame = reference.link_and_offset(names[0] if names else tip, "the request")
-    try:
+    with answered_with(codes.FRAME_TRANSFORM_FAILURE, ObstacleError):
         T = reference.frame(pose.header.frame_id, "the pose") @ read_pose(pose.pose, "the pose")
-    except ObstacleError as error:
-        raise RequestError(codes.FRAME_TRANSFORM_FAILURE, str(error)) from error
     region = Region("the pose")
     if not is_empty(request.constraints):
         region = read_constraints(request.constraints, reference, "the constraints")

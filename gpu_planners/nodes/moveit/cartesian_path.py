@@ -17,7 +17,7 @@ from ..arm import codes
 from ..arm.conversions import trajectory_message
 from ..arm.parameters import ArmParameters
 from ..arm.sequence_service import inside_limits
-from ..common.request_error import RequestError, check_count, one_line
+from ..common.request_error import RequestError, answered_with, check_count, one_line
 from ..common.worker import device_of_seat
 from .constraints import is_empty
 from .industrial import follow
@@ -88,10 +88,8 @@ def _poses(request, reference, link, T_start):
     T_root_frame = T_start if own else reference.frame(request.header.frame_id, "the waypoints")
     poses = []
     for i, waypoint in enumerate(request.waypoints):
-        try:
+        with answered_with(codes.INVALID_GOAL_CONSTRAINTS, ObstacleError):
             poses.append(T_root_frame @ read_pose(waypoint, f"waypoint {i}"))
-        except ObstacleError as error:
-            raise RequestError(codes.INVALID_GOAL_CONSTRAINTS, str(error)) from error
         T_root_frame = poses[-1] if own else T_root_frame
     return poses
 
@@ -144,6 +142,4 @@ def _with_steps(trajectory, tip, max_step):
     rows = trajectory.at(times)
     for row, given in zip(rows, (trajectory.positions, trajectory.velocities, trajectory.accelerations)):
         row[np.searchsorted(times, trajectory.times)] = given
-    robot = tip.robot
-    inside = np.where(robot.continuous, rows[0], np.clip(rows[0], robot.lower, robot.upper))
-    return Trajectory(times, inside, *rows[1:])
+    return Trajectory(times, tip.bounded(rows[0]), *rows[1:])

@@ -13,17 +13,17 @@ from moveit_msgs.msg import Constraints, JointConstraint, OrientationConstraint,
 from scipy.spatial.transform import Rotation
 
 from ...arm import RobotModel
+from ...arm.robot.inverse_kinematics import nearest_turn
 from ...arm.robot.model import attached
 from ...arm.upright import Upright
 from ...errors import ObstacleError
 from ..arm import codes
-from ..common.request_error import RequestError
+from ..common.request_error import RequestError, answered_with
 from .reference import Reference
 from .shapes import LEAST, Volume, read_volumes
 
 PARTS = ("joint_constraints", "position_constraints", "orientation_constraints", "visibility_constraints")
 LEAST_ANGLE = 1e-6  # rad: no tolerance is taken to be smaller
-TURN = 2 * math.pi
 
 
 @dataclass(frozen=True)
@@ -163,11 +163,6 @@ def link_poses(robot: RobotModel, link: str, q: np.ndarray) -> np.ndarray:
     return attached(robot.frame_poses(q), robot.link_frame[i], robot.T_frame_link[i])
 
 
-def nearest_turn(angle: np.ndarray) -> np.ndarray:
-    """Angles (rad) less whole turns: from -pi to pi."""
-    return (angle + np.pi) % TURN - np.pi
-
-
 def _joint(message: JointConstraint, reference: Reference, what: str) -> JointBand:
     robot, name = reference.robot, message.joint_name
     if name not in robot.joint_names:
@@ -195,10 +190,8 @@ def _position(message: PositionConstraint, reference: Reference, what: str) -> P
     offset = np.array([o.x, o.y, o.z, 1.0])
     if not np.isfinite(offset).all():
         raise _wrong(f"{what}: the target_point_offset must be finite, got {offset[:3].tolist()}")
-    try:
+    with answered_with(codes.INVALID_GOAL_CONSTRAINTS, ObstacleError):
         volumes = read_volumes(message.constraint_region, T_root_frame, what)
-    except ObstacleError as error:
-        raise _wrong(str(error)) from error
     return PositionRegion(f"position of link '{link}'", link, (T_link_frame @ offset)[:3], volumes)
 
 

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from ...arm import CollisionChecker, RobotModel
+from ...arm.robot.inverse_kinematics import nearest_turn
 from ...errors import RobotDescriptionError
 from ..arm import codes
 from ..arm.plan_service import TRIED
-from ..common.request_error import RequestError
-from .constraints import PositionRegion, Region, link_poses, nearest_turn
+from ..common.request_error import RequestError, answered_with
+from .constraints import PositionRegion, Region, link_poses
 from .shapes import LEAST
 
 ROUNDS = 1, 16  # poses drawn from a region, each round: the first one is its centre
@@ -143,12 +144,10 @@ def _placed(region, judge, start, count, poses, until, rng):
     if left <= 0:
         return np.zeros((0, len(start)))
     targets, options = _targets(region, judge.robot, start, poses, rng)
-    try:
+    with answered_with(codes.INVALID_LINK_NAME, RobotDescriptionError, f"{region.what}: "):
         found = judge.robot.inverse_kinematics(
             targets, judge, link=region.links[0], seed_q=start, solutions=TRIED * count, time_limit_s=left, **options
         )
-    except RobotDescriptionError as error:
-        raise RequestError(codes.INVALID_LINK_NAME, f"{region.what}: {error}") from error
     return np.concatenate([solutions.q for solutions in found])
 
 

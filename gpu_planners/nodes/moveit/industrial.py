@@ -13,6 +13,7 @@ from moveit_msgs.msg import MotionPlanRequest
 
 from ...arm import sequence
 from ...arm.cartesian import Arc
+from ...arm.robot.inverse_kinematics import nearest_turn
 from ...arm.sequence import Circular, SequenceResult, Straight
 from ...arm.trajectory import Trajectory
 from ...errors import SettingsError
@@ -20,8 +21,8 @@ from ..arm import codes
 from ..arm.parameters import PLANNERS
 from ..arm.plan_service import TRIED, timed
 from ..arm.sequence_service import code_of_failure
-from ..common.request_error import RequestError, one_line
-from .constraints import Region, is_empty, link_poses, nearest_turn, read_constraints
+from ..common.request_error import RequestError, answered_with, one_line
+from .constraints import Region, is_empty, link_poses, read_constraints
 from .goals import EXACT, Judge, placed_at
 from .reference import Reference
 from .requests import MotionQuery
@@ -48,10 +49,8 @@ def plan(kind: str, query: MotionQuery, limit: float) -> tuple[np.ndarray, Traje
     segment: Any = Straight(pose=T_goal)
     if kind == "CIRC":
         segment = Circular(T_goal, _arc(request, query.reference, link))
-    try:
+    with answered_with(codes.INVALID_MOTION_PLAN, SettingsError, f"{kind}: "):
         result = follow([segment], query, link, limit)
-    except SettingsError as error:
-        raise RequestError(codes.INVALID_MOTION_PLAN, f"{kind}: {error}") from error
     if result.trajectory is None:
         text = one_line(result.text).removeprefix("segment 0: ")
         text = f"{kind} ends after {100 * result.fraction:.3g} % of the way: {text}"

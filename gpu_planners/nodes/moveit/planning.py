@@ -11,7 +11,6 @@ from ...arm import upright
 from ...arm.motion.estimate import estimated_duration
 from ...arm.planners.settings import LEAST_TIME_S
 from ..arm import codes
-from ..arm.codes import CODE_OF_STATUS
 from ..arm.conversions import trajectory_message
 from ..arm.parameters import PLANNERS, ArmParameters, settings_on
 from ..arm.plan_service import timed
@@ -95,7 +94,7 @@ def _by_sampling(kind, query, limit):
     if best is None:
         raise RequestError(codes.TIMED_OUT, f"the time limit of {limit:g} s was reached before the search began")
     if not best.solved:
-        raise RequestError(CODE_OF_STATUS[best.status], one_line(best.message) or best.status.value)
+        raise RequestError(codes.CODE_OF_STATUS[best.status], one_line(best.message) or best.status.value)
     if kept is not None:  # a rounded corner is not proven to keep it
         kind, values = "upright", replace(values, corner_deviation=0.0)
     text = f"goal {goal_of[best.goal_index]}, {len(best.path)} waypoints, length {best.cost:.2f}, by {kind}"

@@ -30,7 +30,7 @@ from ..arm.arm_services import ArmServices, Planned
 from ..arm.move_run import MotionUnderWay, Task, TaskPlan
 from ..arm.parameters import PLANNERS
 from ..common.actions import Longer
-from ..common.request_error import RequestError, error_text
+from ..common.request_error import RequestError, answered_with, error_text
 from ..common.ros import LATCHED, steady_clock
 from ..player.trajectories import check_trajectory, curve_of
 from . import answers, cartesian_path, planning
@@ -229,11 +229,9 @@ class MoveItServer:
         if q is None:
             raise RequestError(codes.ROBOT_STATE_STALE, "joint_states has not brought every planning joint lately")
         rest = State(q, np.zeros_like(q), np.zeros_like(q))
-        try:
+        with answered_with(codes.INVALID_MOTION_PLAN, ConfigurationError):
             check_trajectory(trajectory, robot.joint_names, 0.0)
             curve = curve_of(trajectory, robot.joint_names, rest, 0.0, START_TOLERANCE)
-        except ConfigurationError as error:
-            raise RequestError(codes.INVALID_MOTION_PLAN, str(error)) from error
         motion = MotionUnderWay(curve, robot, (None, None), margin)
         if met := arm.contact_ahead(motion, 0.0):
             raise RequestError(codes.INVALID_MOTION_PLAN, f"the trajectory is not free: {met}")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ...settings import Described, setting
-from ..common.parameters import A_NAME
+from ..common.parameters import A_NAME, NodeParameters
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,4 @@ class PlayerParameters(Described):
     )
     scene_file: str = setting("", "With physics: YAML file of obstacles", read_only=True)
 
-    @classmethod
-    def label(cls, name: str) -> str:
-        return f"parameter '{name}'"
+    label = NodeParameters.label
