@@ -69,7 +69,7 @@ class RtaaStar:
             self._walks = CudaWalks(device, memory)
         self._most = max(PAGES, min(memory // (4 * CHUNK), MOST_CHUNKS) // PAGES * PAGES)
         self._enough = 0  # chunks that were enough for the agents before
-        self._set_map(grid)
+        self.update(grid, np.zeros(0), np.zeros(0))
 
     @property
     def memory_bytes(self) -> int:
@@ -77,9 +77,6 @@ class RtaaStar:
 
     def update(self, grid: GridMap, rows: np.ndarray, cols: np.ndarray):
         """Take a changed map. Nothing that depends on it is kept between plans."""
-        self._set_map(grid)
-
-    def _set_map(self, grid):
         check_sides(grid, "rtaa_star")
         settings = self.settings
         most_moves = int(settings.most_moves) or MOVES_PER_SIDE * (grid.rows + grid.cols)
