@@ -54,16 +54,14 @@ def conflicts(
     if place.size and not (-FARTHEST <= place.min() and place.max() <= FARTHEST):
         raise GridMapError(f"positions has {place.min()} .. {place.max()}; allowed: -{FARTHEST} .. {FARTHEST}")
     if offsets.ndim != 2 or offsets.shape[1] != 2 or offsets.dtype.kind not in "iu" or not len(offsets):
-        raise GridMapError(f"near is {shown(np.asarray(near).tolist())}; allowed: integers (K, 2), at least one")
+        raise GridMapError(f"near is {shown(offsets.tolist())}; allowed: integers (K, 2), at least one")
     if not (-LARGEST <= offsets.min() and offsets.max() <= LARGEST):
-        raise GridMapError(f"near is {shown(np.asarray(near).tolist())}; allowed: offsets -{LARGEST} .. {LARGEST}")
+        raise GridMapError(f"near is {shown(offsets.tolist())}; allowed: offsets -{LARGEST} .. {LARGEST}")
     taken = np.zeros((1, 1), bool) if blocked is None else np.asarray(blocked)
     if taken.ndim != 2 or not taken.size or taken.dtype.kind not in "biu":
         raise GridMapError(f"blocked is {taken.dtype} {taken.shape}; allowed: bool (rows, cols)")
     if lasts.shape not in ((), (place.shape[1],)) or lasts.dtype.kind not in "iu" or (lasts < 1).any():
-        raise GridMapError(
-            f"ticks is {shown(np.asarray(ticks).tolist())}; allowed: integers from 1, one or ({place.shape[1]},)"
-        )
+        raise GridMapError(f"ticks is {shown(lasts.tolist())}; allowed: integers from 1, one or ({place.shape[1]},)")
     if most < 1:
         raise GridMapError(f"most is {most}; allowed: whole numbers from 1")
     found: list[Conflict] = []
