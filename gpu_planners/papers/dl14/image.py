@@ -40,8 +40,8 @@ class PointRobot:
     upper: np.ndarray
     dof: int = field(default=2, init=False)
     joint_names: tuple = field(default=("x", "y"), init=False)
-    continuous: np.ndarray = field(init=False)
-    periodic: np.ndarray = field(init=False)
+    continuous: np.ndarray = field(init=False, default_factory=lambda: np.zeros(2, dtype=bool))
+    periodic: np.ndarray = field(init=False, default_factory=lambda: np.zeros(2, dtype=bool))
 
     def __post_init__(self):
         for name in ("lower", "upper"):
@@ -51,8 +51,6 @@ class PointRobot:
             object.__setattr__(self, name, value)
         if not (self.lower < self.upper).all():
             raise RobotDescriptionError(f"PointRobot.lower is {self.lower}; allowed: below upper, {self.upper}")
-        for name in ("continuous", "periodic"):
-            object.__setattr__(self, name, np.zeros(2, dtype=bool))
 
 
 class ImageScratch(NamedTuple):
