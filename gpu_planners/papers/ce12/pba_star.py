@@ -343,11 +343,10 @@ def _raise_loops(links, h, raises, todo, layout):
         while j >= 0 and met[j] == 0:
             met[j] = i + 1
             j = search.next_of(j, links, layout)
-        if j >= 0 and met[j] == i + 1:
-            while met[j] == i + 1:
-                met[j] = -1
-                search.raise_tile(j, h, raises, todo, layout)
-                j = search.next_of(j, links, layout)
+        while j >= 0 and met[j] == i + 1:
+            met[j] = -1
+            search.raise_tile(j, h, raises, todo, layout)
+            j = search.next_of(j, links, layout)
 
 
 @njit(parallel=True)
