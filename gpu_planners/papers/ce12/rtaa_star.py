@@ -146,21 +146,14 @@ class CpuWalks:
 
 @njit(parallel=True)
 def _walk_all(starts, goals, costs, world, arena, record):
-    flat = record.reshape(-1)
-    for worker in prange(PAGES):
-        _walk_share(worker, starts, goals, costs, world, arena, flat)
-
-
-@njit
-def _walk_share(worker, starts, goals, costs, world, arena, record):
-    """A worker's share of the agents."""
-    count = state_count(world.lookahead, world.moves)
-    f, g = np.empty(count, np.int64), np.empty(count, np.int64)
-    states = MetStates(f, g, np.empty(count, np.int32), np.empty(count, np.int32))
-    table, page = np.empty(1 << world.table_bits, np.int64), Arena(arena.words, arena.used, worker, arena.room)
-    for i in range(worker, len(starts), PAGES):
-        table[:] = 0
-        walk(starts[i], Quest(goals[i], costs, table, 0, world), states, page, record, i * RECORD)
+    flat, count = record.reshape(-1), state_count(world.lookahead, world.moves)
+    for worker in prange(PAGES):  # each its share of the agents
+        f, g = np.empty(count, np.int64), np.empty(count, np.int64)
+        states = MetStates(f, g, np.empty(count, np.int32), np.empty(count, np.int32))
+        table, page = np.empty(1 << world.table_bits, np.int64), Arena(arena.words, arena.used, worker, arena.room)
+        for i in range(worker, len(starts), PAGES):
+            table[:] = 0
+            walk(starts[i], Quest(goals[i], costs, table, 0, world), states, page, flat, i * RECORD)
 
 
 @njit(parallel=True)
