@@ -23,7 +23,6 @@ from ...settings import Described, setting
 from .rtaa_star_search import CHUNK, LENGTH, RECORD, MetStates, Quest, World, state_count, walk, write_moves
 from .shared import PAGES, Answers, Arena, check_sides, pack_all, units_of
 
-MOST_LOOKAHEAD = 128
 LENGTH_UNITS = 1 << 12  # of a tile length in 8-connected searches
 CHUNKS_OF_AGENT = 4  # room for moves to begin with
 MOST_CHUNKS = 2**32 - PAGES  # a chunk's number is a uint32, 0 is none
@@ -35,7 +34,7 @@ TIMES = "upload", "search", "reconstruction", "transfer"
 class Settings(Described):
     """Settings of P-RTAA*."""
 
-    lookahead: int = setting(3, "States that one search closes; 3 in the paper", 1, MOST_LOOKAHEAD)
+    lookahead: int = setting(3, "States that one search closes; 3 in the paper", 1, 128)
     most_moves: int = setting(0, "Moves that an agent may make; 0: 16 times (rows + columns)", 0, MOST_STEPS)
     table_size: int = setting(
         512,

@@ -29,7 +29,6 @@ from ...ranges import ROUNDOFF
 
 ZERO = np.float32(0)
 LEAST_MARGIN, GREATEST_MARGIN = 1e-3, 0.05  # pixels
-MODE = 0
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ class ImageChecker(PlaneChecker):
     @property
     def motion_args(self) -> tuple[int, np.float32]:
         """(mode, step) as the compiled code takes them; neither is used."""
-        return MODE, ZERO
+        return 0, ZERO
 
     def colliding_pairs(self, q: ArrayLike) -> list[tuple[str, str]]:
         """q: (2,) -> [("point", "pixel (row, column)")], or [] where it is free."""
