@@ -134,8 +134,6 @@ def solve(
     Raises ConfigurationError or SettingsError that name what is wrong with start, goal, checker or arc,
     and RobotDescriptionError for an unknown link.
     """
-    if not isinstance(settings, Settings):
-        raise SettingsError(f"settings is {shown(settings)}; allowed: cartesian.Settings")
     robot, until = body_checker(checker).robot, time.monotonic() + settings.time_limit_s
     tip = Tip(robot, robot.tip_link if link is None else link)
     T_goal = as_poses(numbers("goal", goal, (4, 4), finite=False), tip.link)[0][0]

@@ -18,7 +18,7 @@ from ..arguments import checked, numbers
 from ..errors import ConfigurationError, SettingsError, shown
 from ..settings import Setting, setting
 from .planners.query import Query, check_call, open_query
-from .planners.result import PlanningResult, Status
+from .planners.result import PlanningResult, Status, path_length
 from .planners.settings import PlannerSettings
 from .robot.model import RobotModel
 from .robot.tip import Tip
@@ -214,7 +214,7 @@ def _shortened(path, rule, query, settings, rng):
         way = _walk(path[i], path[j], rule, query, settings.step)
         if len(way) and np.array_equal(way[-1], path[j]):
             new = np.concatenate([path[: i + 1], way, path[j + 1 :]])
-            if _length(new) < _length(path) - 1e-9:
+            if path_length(new) < path_length(path) - 1e-9:
                 path = new
     k = 0
     while k + 2 < len(path):  # rows that are not needed
@@ -224,10 +224,6 @@ def _shortened(path, rule, query, settings, rng):
         else:
             k += 1
     return path
-
-
-def _length(path):
-    return np.linalg.norm(np.diff(path, axis=0), axis=1).sum()
 
 
 def _unit(name, vector):

@@ -67,9 +67,7 @@ class ProblemMaker:
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe, robot = recipe, recipe.robot
-        self._spread = np.where(
-            robot.periodic, np.minimum(robot.upper - robot.lower, 2 * np.pi), robot.upper - robot.lower
-        )
+        self._spread = np.minimum(robot.upper - robot.lower, np.where(robot.periodic, 2 * np.pi, np.inf))
         draw, self._link = recipe.draw, robot.link_index(recipe.tip)
         self._pool = self._uniform(np.random.default_rng(0), POOL if draw.ends == "furniture" else PLACES)
         half = len(self._pool) // 2

@@ -60,16 +60,14 @@ def walk(costs: Costs, connectivity: int, path: ArrayLike, start: Tile, goal: Ti
 
     Raises BrokenPathError where it begins or ends elsewhere, leaves the free tiles, jumps or cuts a corner.
     """
-    costs, tiles = np.asarray(costs), np.asarray(path)
+    costs, tiles, start, goal = map(np.asarray, (costs, path, start, goal))
     if tiles.ndim != 2 or tiles.shape[1] != 2 or not len(tiles) or tiles.dtype.kind not in "iu":
         raise BrokenPathError(f"a path is {tiles.dtype} {tiles.shape}; allowed: integers (K, 2), K at least 1")
     if connectivity not in (4, 8):
         raise GridMapError(f"connectivity is {connectivity}; allowed: 4 or 8")
     tiles = tiles.astype(np.int64)
-    if tuple(tiles[0]) != tuple(np.asarray(start)) or tuple(tiles[-1]) != tuple(np.asarray(goal)):
-        raise BrokenPathError(
-            f"it leads from {tiles[0]} to {tiles[-1]}, not from {np.asarray(start)} to {np.asarray(goal)}"
-        )
+    if not np.array_equal(tiles[0], start) or not np.array_equal(tiles[-1], goal):
+        raise BrokenPathError(f"it leads from {tiles[0]} to {tiles[-1]}, not from {start} to {goal}")
     (rows, cols), (down, right) = tiles.T, np.diff(tiles, axis=0).T
     _refuse(tiles, ((tiles < 0) | (tiles >= costs.shape)).any(axis=1), "is outside")
     _refuse(tiles, costs[rows, cols] == 0, "is blocked")

@@ -101,8 +101,7 @@ def merged(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         goes_on = same & (low[1:, axis] <= high[:-1, axis]) & (high[1:, axis] >= high[:-1, axis])
         first = np.flatnonzero(np.concatenate([[True], ~goes_on])[: len(low)])
         last = np.append(first[1:], len(low)) - 1 if len(low) else first
-        top = high[last]
-        low, high = low[first], top
+        low, high = low[first], high[last]
     return low, high
 
 

@@ -54,7 +54,15 @@ def attach(
     unless they hang on the same link, or on two that do not move against each other.
     Raises ObstacleError for a malformed name, shape or pose, RobotDescriptionError for an unknown link.
     """
-    shapes = _checked(robot, name, shapes, link, touch_links)
+    if not name:
+        raise ObstacleError("the name of an attached object must be a non-empty text, got ''")
+    if name in robot.link_names:
+        raise ObstacleError(f"'{name}' is a link of robot '{robot.name}': an attached object needs a name of its own")
+    shapes = (shapes,) if isinstance(shapes, ConvexShape) else tuple(shapes)
+    if not shapes:
+        raise ObstacleError(f"'{name}': shapes must be one ConvexShape or several, got none")
+    for known in (link, *touch_links):
+        robot.link_index(known)
     if name in robot.attachments:
         robot = detach(robot, name)
     index, T_link_object = robot.link_index(link), check_pose(name, T_link_object)
@@ -87,9 +95,7 @@ def detach(robot: Model, name: str) -> Model:
     if name not in robot.attachments:
         attached = ", ".join(f"'{known}'" for known in robot.attachments) or "none"
         raise ObstacleError(f"nothing attached is named {shown(name)}; attached: {attached}")
-    gone = shapes_of(robot, name)
-    keep = np.ones(len(robot.shapes), bool)
-    keep[gone] = False
+    keep = ~_shapes_named(robot, name)
     number = np.cumsum(keep) - 1
     pairs = robot.self_collision_pairs
     return replace(
@@ -138,17 +144,3 @@ def _shapes_named(robot, name):
         own = own_shapes(robot)
         chosen[:own] = robot.shape_link[:own] == robot.link_index(name)
     return chosen
-
-
-def _checked(robot, name, shapes, link, touch_links):
-    """The shapes as a tuple; errors name the argument."""
-    if not name:
-        raise ObstacleError("the name of an attached object must be a non-empty text, got ''")
-    if name in robot.link_names:
-        raise ObstacleError(f"'{name}' is a link of robot '{robot.name}': an attached object needs a name of its own")
-    shapes = (shapes,) if isinstance(shapes, ConvexShape) else tuple(shapes)
-    if not shapes:
-        raise ObstacleError(f"'{name}': shapes must be one ConvexShape or several, got none")
-    for known in (link, *touch_links):
-        robot.link_index(known)
-    return shapes

@@ -10,7 +10,6 @@ import functools
 import math
 import time
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,8 +24,8 @@ from ...parallel.team import DAY_MS, NEVER
 from ...ranges import GREATEST_LENGTH
 from ...settings import Described, setting
 from . import tip_search
-from .chain import TURN, Chain, PackedChain, pack_chain, pose_row, winding
-from .tip_search import Ends, Searches, Tolerances
+from .chain import TURN, PackedChain, pack_chain, pose_row, winding
+from .tip_search import Searches, Tolerances
 
 RIGID, EXACT = 1e-4, 1e-12  # by how much an entry of R R^T may differ from the identity; by rounding alone
 GREATEST_VALUE = 1e10  # of seed_q, rad or m
@@ -124,7 +123,12 @@ def solve(
     ConfigurationError for a seed_q that is not one, SettingsError for other arguments, DeviceError.
     """
     wanted, device = IkSettings(**settings), resolve_device(device)
-    run, at_once = _runner(device), AT_ONCE if device == "cpu" else AT_ONCE_ON_CUDA
+    warm_up()
+    run, at_once = tip_search.run_on_cpu, AT_ONCE
+    if device != "cpu":
+        from .tip_cuda import runner
+
+        run, at_once = runner(device), AT_ONCE_ON_CUDA
     began = time.monotonic_ns()
     link = robot.tip_link if link is None else link
     packed = _chain(robot, link)
@@ -208,16 +212,6 @@ def warm_up() -> None:
     tip_search.warm_up()
     nothing = np.zeros(0, dtype=np.bool_)
     _keep_distinct(np.zeros((0, 1)), np.zeros(0, dtype=np.int64), nothing, 0.0, 1, nothing)
-
-
-def _runner(device) -> Callable[[Chain, Tolerances, Searches, int, int], Ends]:
-    """The function that runs searches on a device, compiled."""
-    warm_up()
-    if device == "cpu":
-        return tip_search.run_on_cpu
-    from .tip_cuda import runner
-
-    return runner(device)
 
 
 def _chain(robot, link):

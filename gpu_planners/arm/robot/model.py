@@ -18,7 +18,7 @@ from ...errors import ConfigurationError, RobotDescriptionError, shown
 from ..geometry.shapes import ConvexShape
 from . import attachment, inverse_kinematics
 from .attachment import Attachment
-from .modified_dh import constant_row
+from .modified_dh import constant_row, path_to_root
 
 DH_ROW = [("a", "f8"), ("alpha", "f8"), ("d", "f8"), ("theta", "f8"), ("prismatic", "?")]
 FRAME_DTYPE = np.dtype([*DH_ROW, ("parent", "i4"), ("joint", "i4"), ("multiplier", "f8"), ("offset", "f8")])
@@ -188,9 +188,7 @@ def branches_of(frames: np.ndarray, dof: int) -> np.ndarray:
     """(B, dof) bool, RobotModel.branches, of frames (F,) FRAME_DTYPE."""
     carries = np.eye(dof, dtype=bool)  # [i, j]: does joint i carry j?
     for joint, carrier in zip(frames["joint"], frames["parent"]):
-        while carrier >= 0:
-            carries[frames["joint"][carrier], joint] = True
-            carrier = frames["parent"][carrier]
+        carries[frames["joint"][path_to_root(frames, carrier)], joint] = True
     left = np.ones(dof, dtype=bool)
     while left.any():
         linked = (carries | carries.T) & left & left[:, None]

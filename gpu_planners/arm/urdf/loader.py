@@ -24,7 +24,7 @@ from ..geometry.decomposition import DEFAULT_TOLERANCE, convex_pieces
 from ..geometry.meshes import find_mesh, load_mesh
 from ..geometry.shapes import ConvexShape
 from ..robot.model import FRAME_DTYPE, RobotModel, periodic_joints
-from ..robot.modified_dh import derive_rows, rotation_about, transform
+from ..robot.modified_dh import derive_rows, path_to_root, rotation_about, transform
 from .self_collision import candidate_pairs, with_sampled_pairs
 from .srdf_xml import NO_SRDF, Semantics, read_srdf
 from .urdf_xml import PLANNABLE, Description, Joint, read_urdf, read_xml_file
@@ -476,10 +476,8 @@ def _tip_link(description, semantics, group, kinematics):
     for name in [group] if group else semantics.groups:
         if name in semantics.tips and set(semantics.groups[name]) == planned:
             return semantics.tips[name]
-    frame_depth = []
-    for frame in frames:
-        frame_depth.append(1 + (frame_depth[frame["parent"]] if frame["parent"] >= 0 else 0))
-    last = max((f for f in range(len(frames)) if names[f] in planned), key=lambda f: frame_depth[f])
+    planned_frames = (f for f in range(len(frames)) if names[f] in planned)
+    last = max(planned_frames, key=lambda f: len(path_to_root(frames, f)))
     depth = {description.joints[names[last]].child: 0}
     for joint in description.joints.values():
         if joint.type == "fixed" and joint.parent in depth:

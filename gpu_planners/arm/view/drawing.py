@@ -52,7 +52,7 @@ def draw_path(
         raise SettingsError(f"path must be finite with shape (K, {robot.dof}), got {path.shape}")
     file = Path(file)
 
-    poses = along_path(path, POSES if len(path) > 1 else 1)
+    poses = along_path(path, POSES)
     arms = [
         _layer(_robot_triangles(robot, q, moving=True), colour, 1.0 if k in (0, len(poses) - 1) else 0.32)
         for k, (q, colour) in enumerate(zip(poses, _gradient(np.linspace(0, 1, len(poses)))))
@@ -82,8 +82,7 @@ def good_camera(robot: RobotModel, world: CollisionWorld, path: ArrayLike, size:
     size: width and height of the picture, pixels
     """
     path = robot.as_configurations(path)
-    poses = along_path(path, POSES) if len(path) > 1 else path
-    arms = [_layer(_robot_triangles(robot, q, moving=True), START) for q in poses]
+    arms = [_layer(_robot_triangles(robot, q, moving=True), START) for q in along_path(path, POSES)]
     around = [_robot_triangles(robot, path[0], moving=False), *map(shape_triangles, world.shapes)]
     return _camera(arms, [_layer(triangles, OBSTACLE) for triangles in around if len(triangles)], size)
 

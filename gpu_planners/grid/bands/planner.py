@@ -68,8 +68,6 @@ class BandedPlanner:
         memory_limit_bytes: int | None = None,
     ):
         refuse_forked()
-        if not isinstance(source, MapRows):
-            raise GridMapError(f"source is a {type(source).__name__}; allowed: a MapRows")
         if connectivity not in (4, 8):
             raise GridMapError(f"connectivity is {shown(connectivity)}; allowed: 4 or 8")
         if memory_limit_bytes is not None:

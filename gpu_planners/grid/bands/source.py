@@ -50,8 +50,6 @@ class MapRows:
     @staticmethod
     def of_grid(grid: GridMap) -> "MapRows":
         """Of a map that fits into memory."""
-        if not isinstance(grid, GridMap):
-            raise GridMapError(f"grid is a {type(grid).__name__}; allowed: a GridMap")
         return MapRows.of_array(grid.costs)
 
     @staticmethod

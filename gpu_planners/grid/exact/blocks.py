@@ -93,9 +93,6 @@ class Blocks:
     cols: int
     size: int
 
-    def __post_init__(self):
-        checked_size(self.size)
-
     @property
     def width(self) -> int:
         """Blocks in a row, with the ring."""

@@ -321,16 +321,11 @@ def _search_blocks(worker, jobs, maps, windows, scratch, links, arena, layout):
 
 @njit(parallel=True)
 def _start_to_border(starts, of_goal, maps, scratch, own, arena, layout):
-    for worker in prange(PAGES):
-        _search_starts(worker, starts, of_goal, maps, scratch, own, arena, layout)
-
-
-@lean_njit
-def _search_starts(worker, starts, of_goal, maps, scratch, own, arena, layout):
-    """A worker's share of the agents."""
-    memory, page = search.memory_of(scratch, worker, layout.shift), Arena(arena.words, arena.used, worker, arena.room)
-    for i in range(len(starts) * worker // PAGES, len(starts) * (worker + 1) // PAGES):
-        search.from_start(i, starts[i], of_goal[i], maps, layout, memory, own, page)
+    for worker in prange(PAGES):  # each its share of the agents
+        memory = search.memory_of(scratch, worker, layout.shift)
+        page = Arena(arena.words, arena.used, worker, arena.room)
+        for i in range(len(starts) * worker // PAGES, len(starts) * (worker + 1) // PAGES):
+            search.from_start(i, starts[i], of_goal[i], maps, layout, memory, own, page)
 
 
 @njit
@@ -343,11 +338,10 @@ def _raise_loops(links, h, raises, todo, layout):
         while j >= 0 and met[j] == 0:
             met[j] = i + 1
             j = search.next_of(j, links, layout)
-        if j >= 0 and met[j] == i + 1:
-            while met[j] == i + 1:
-                met[j] = -1
-                search.raise_tile(j, h, raises, todo, layout)
-                j = search.next_of(j, links, layout)
+        while j >= 0 and met[j] == i + 1:
+            met[j] = -1
+            search.raise_tile(j, h, raises, todo, layout)
+            j = search.next_of(j, links, layout)
 
 
 @njit(parallel=True)

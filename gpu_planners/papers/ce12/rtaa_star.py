@@ -23,7 +23,6 @@ from ...settings import Described, setting
 from .rtaa_star_search import CHUNK, LENGTH, RECORD, MetStates, Quest, World, state_count, walk, write_moves
 from .shared import PAGES, Answers, Arena, check_sides, pack_all, units_of
 
-MOST_LOOKAHEAD = 128
 LENGTH_UNITS = 1 << 12  # of a tile length in 8-connected searches
 CHUNKS_OF_AGENT = 4  # room for moves to begin with
 MOST_CHUNKS = 2**32 - PAGES  # a chunk's number is a uint32, 0 is none
@@ -35,7 +34,7 @@ TIMES = "upload", "search", "reconstruction", "transfer"
 class Settings(Described):
     """Settings of P-RTAA*."""
 
-    lookahead: int = setting(3, "States that one search closes; 3 in the paper", 1, MOST_LOOKAHEAD)
+    lookahead: int = setting(3, "States that one search closes; 3 in the paper", 1, 128)
     most_moves: int = setting(0, "Moves that an agent may make; 0: 16 times (rows + columns)", 0, MOST_STEPS)
     table_size: int = setting(
         512,
@@ -69,7 +68,7 @@ class RtaaStar:
             self._walks = CudaWalks(device, memory)
         self._most = max(PAGES, min(memory // (4 * CHUNK), MOST_CHUNKS) // PAGES * PAGES)
         self._enough = 0  # chunks that were enough for the agents before
-        self._set_map(grid)
+        self.update(grid, np.zeros(0), np.zeros(0))
 
     @property
     def memory_bytes(self) -> int:
@@ -77,9 +76,6 @@ class RtaaStar:
 
     def update(self, grid: GridMap, rows: np.ndarray, cols: np.ndarray):
         """Take a changed map. Nothing that depends on it is kept between plans."""
-        self._set_map(grid)
-
-    def _set_map(self, grid):
         check_sides(grid, "rtaa_star")
         settings = self.settings
         most_moves = int(settings.most_moves) or MOVES_PER_SIDE * (grid.rows + grid.cols)
@@ -149,21 +145,14 @@ class CpuWalks:
 
 @njit(parallel=True)
 def _walk_all(starts, goals, costs, world, arena, record):
-    flat = record.reshape(-1)
-    for worker in prange(PAGES):
-        _walk_share(worker, starts, goals, costs, world, arena, flat)
-
-
-@njit
-def _walk_share(worker, starts, goals, costs, world, arena, record):
-    """A worker's share of the agents."""
-    count = state_count(world.lookahead, world.moves)
-    f, g = np.empty(count, np.int64), np.empty(count, np.int64)
-    states = MetStates(f, g, np.empty(count, np.int32), np.empty(count, np.int32))
-    table, page = np.empty(1 << world.table_bits, np.int64), Arena(arena.words, arena.used, worker, arena.room)
-    for i in range(worker, len(starts), PAGES):
-        table[:] = 0
-        walk(starts[i], Quest(goals[i], costs, table, 0, world), states, page, record, i * RECORD)
+    flat, count = record.reshape(-1), state_count(world.lookahead, world.moves)
+    for worker in prange(PAGES):  # each its share of the agents
+        f, g = np.empty(count, np.int64), np.empty(count, np.int64)
+        states = MetStates(f, g, np.empty(count, np.int32), np.empty(count, np.int32))
+        table, page = np.empty(1 << world.table_bits, np.int64), Arena(arena.words, arena.used, worker, arena.room)
+        for i in range(worker, len(starts), PAGES):
+            table[:] = 0
+            walk(starts[i], Quest(goals[i], costs, table, 0, world), states, page, flat, i * RECORD)
 
 
 @njit(parallel=True)

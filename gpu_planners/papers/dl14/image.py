@@ -29,7 +29,6 @@ from ...ranges import ROUNDOFF
 
 ZERO = np.float32(0)
 LEAST_MARGIN, GREATEST_MARGIN = 1e-3, 0.05  # pixels
-MODE = 0
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,8 @@ class PointRobot:
     upper: np.ndarray
     dof: int = field(default=2, init=False)
     joint_names: tuple = field(default=("x", "y"), init=False)
-    continuous: np.ndarray = field(init=False)
-    periodic: np.ndarray = field(init=False)
+    continuous: np.ndarray = field(init=False, default_factory=lambda: np.zeros(2, dtype=bool))
+    periodic: np.ndarray = field(init=False, default_factory=lambda: np.zeros(2, dtype=bool))
 
     def __post_init__(self):
         for name in ("lower", "upper"):
@@ -51,8 +50,6 @@ class PointRobot:
             object.__setattr__(self, name, value)
         if not (self.lower < self.upper).all():
             raise RobotDescriptionError(f"PointRobot.lower is {self.lower}; allowed: below upper, {self.upper}")
-        for name in ("continuous", "periodic"):
-            object.__setattr__(self, name, np.zeros(2, dtype=bool))
 
 
 class ImageScratch(NamedTuple):
@@ -127,7 +124,7 @@ class ImageChecker(PlaneChecker):
     @property
     def motion_args(self) -> tuple[int, np.float32]:
         """(mode, step) as the compiled code takes them; neither is used."""
-        return MODE, ZERO
+        return 0, ZERO
 
     def colliding_pairs(self, q: ArrayLike) -> list[tuple[str, str]]:
         """q: (2,) -> [("point", "pixel (row, column)")], or [] where it is free."""
