@@ -210,8 +210,7 @@ def adjacency(node_states, edges, edge_states):
         if usable[e]:
             first[edges[e, 0] + 2] += 1
             first[edges[e, 1] + 2] += 1
-    for i in range(2, n + 2):
-        first[i] += first[i - 1]
+    first = np.cumsum(first)
     to, by = np.empty(first[n + 1], dtype=np.int64), np.empty(first[n + 1], dtype=np.int64)
     for e in range(len(edges)):
         if usable[e]:
