@@ -69,7 +69,7 @@ class CollisionChecker:
         self._begin(pack_robot(robot))
 
     def __reduce__(self) -> tuple:
-        return _on_cpu, (self.robot, self.world, self.motion, self.margin, self._thickness)
+        return _made, (self.robot, self.world, "cpu", self.motion, self.margin, self._thickness)
 
     def _begin(self, packed_robot):
         self._packed_robot = packed_robot
@@ -119,8 +119,7 @@ class CollisionChecker:
         if device == self.device:
             return self
         if device not in self._elsewhere:
-            other = CollisionChecker(self.robot, self.world, device, self.motion, self.margin)
-            self._elsewhere[device] = other.thickened(self._thickness) if self._thickness else other
+            self._elsewhere[device] = _made(self.robot, self.world, device, self.motion, self.margin, self._thickness)
         other = self._elsewhere[device]
         other.world, other.margin, other.motion = self.world, self.margin, self.motion
         if other._packed_version != self.version:
@@ -264,9 +263,9 @@ class CollisionChecker:
         return distances
 
 
-def _on_cpu(robot, world, motion, margin, thickness):
-    """A checker from what a pickle holds of it."""
-    checker = CollisionChecker(robot, world, "cpu", motion, margin)
+def _made(robot, world, device, motion, margin, thickness):
+    """A checker like another one, which may be `thickened`."""
+    checker = CollisionChecker(robot, world, device, motion, margin)
     return checker.thickened(thickness) if thickness else checker
 
 

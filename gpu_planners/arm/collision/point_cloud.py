@@ -83,15 +83,11 @@ def near_robot(robot: RobotModel, q: ArrayLike, points: np.ndarray, padding: flo
     if not len(robot.shapes) or not len(points):
         return near
     bodies = [body(shape) for shape in robot.shapes]
-    T_root_frames = robot.frame_poses(q)[0]
+    T_root_frames = [*robot.frame_poses(q)[0], np.eye(4)]  # the last one for frame -1, the root
+    T_root_shapes = [T_root_frames[f] @ one.shape.pose for one, f in zip(bodies, robot.shape_frame, strict=True)]
     vertices = [one.shape.vertices for one in bodies]
     shapes = _Shapes(
-        np.array(
-            [
-                np.linalg.inv((T_root_frames[f] if f >= 0 else np.eye(4)) @ one.shape.pose)
-                for one, f in zip(bodies, robot.shape_frame, strict=True)
-            ]
-        ),
+        np.linalg.inv(np.array(T_root_shapes)),
         np.array([int(one.shape.kind) for one in bodies]),
         np.array([one.shape.half_extents for one in bodies]),
         np.array([one.ball for one in bodies]),

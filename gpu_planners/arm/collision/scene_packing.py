@@ -146,23 +146,6 @@ def _with_obstacles(robot, blocks):
     return Packed(floats, ints)
 
 
-class _Loose(NamedTuple):
-    """What is packed of n obstacles, before it is placed: arrays over all of them.
-
-    kinds: (n,); poses: (n, 4, 4) float64 in the root frame; halves: (n, 3); balls: (n, BALL) of `Kind.ball`
-    records: (n, SHAPE_RECORD) int64, places counted from each one's own data
-    floats, tables: (n,) lists of the arrays that follow each one's head, or None where no obstacle has any
-    """
-
-    kinds: np.ndarray
-    poses: np.ndarray
-    halves: np.ndarray
-    balls: np.ndarray
-    records: np.ndarray
-    floats: list[np.ndarray] | None
-    tables: list[np.ndarray] | None
-
-
 def _pack_pieces(pieces, robot, margin):
     """_Blocks of obstacles: runs of ConvexShapes at once, and Bricks."""
     parts = []
@@ -182,15 +165,20 @@ def pack_bricks(bricks: Bricks, robot: PackedRobot, margin: float) -> _Blocks:
 
 
 def _loose(shapes):
-    """_Loose of ConvexShapes or Bricks, at least one."""
+    """What is packed of n ConvexShapes or Bricks, at least one, before they are placed ->
+
+    kinds (n,); poses (n, 4, 4) float64 in the root frame; half extents (n, 3); balls (n, BALL) of `Kind.ball`
+    records (n, SHAPE_RECORD) int64, places counted from each one's own data
+    floats, support tables: (n,) lists of the arrays that follow each one's head, or None where no obstacle has any
+    """
     if isinstance(shapes, Bricks):
         halves, n = shapes.half_extents, len(shapes)
         balls = np.column_stack([np.zeros((n, 3)), np.sqrt((halves**2).sum(axis=1)) + PAD])
         box = body(ConvexShape.box("", [1.0, 1.0, 1.0], np.eye(4)))
         records = np.tile(np.array(box.record(-1, 0), dtype=np.int64), (n, 1))
-        return _Loose(np.full(n, int(ShapeKind.BOX)), shapes.poses.copy(), halves.copy(), balls, records, None, None)
+        return np.full(n, int(ShapeKind.BOX)), shapes.poses.copy(), halves.copy(), balls, records, None, None
     bodies = [body(shape) for shape in shapes]
-    return _Loose(
+    return (
         np.array([one.shape.kind for one in bodies]),
         np.array([one.shape.pose for one in bodies]),
         np.array([one.shape.half_extents for one in bodies]),

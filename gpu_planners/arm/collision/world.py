@@ -74,7 +74,9 @@ class CollisionWorld:
 
     def pieces_of(self, name: str) -> tuple[Piece, ...]:
         """Those of one obstacle; ObstacleError when there is none of that name."""
-        self._check_known(name)
+        if name not in self._obstacles:
+            known = shortened(", ".join(self._obstacles) or "none")
+            raise ObstacleError(f"no obstacle is named {shown(name)}; there are: {known}")
         return self._obstacles[name]
 
     def add_box(self, name: str, size: ArrayLike, pose: ArrayLike) -> None:
@@ -122,7 +124,7 @@ class CollisionWorld:
 
     def remove(self, name: str) -> None:
         """Raises ObstacleError when there is no obstacle of that name."""
-        self._check_known(name)
+        self.pieces_of(name)  # raises where there is none
         del self._obstacles[name]
         self.version = next(_versions)
 
@@ -142,8 +144,3 @@ class CollisionWorld:
             raise ObstacleError(f"an obstacle's name must be a non-empty text, got {shown(name)}")
         self._obstacles[name] = pieces
         self.version = next(_versions)
-
-    def _check_known(self, name):
-        if not isinstance(name, str) or name not in self._obstacles:
-            known = shortened(", ".join(self._obstacles) or "none")
-            raise ObstacleError(f"no obstacle is named {shown(name)}; there are: {known}")

@@ -44,13 +44,9 @@ def read_joints(urdf: str, names: Sequence[str] = (), group: str = "", srdf: str
     """
     description = read_urdf(urdf)
     semantics = read_srdf(srdf, description) if srdf else NO_SRDF
-    joints = [
-        description.joints[name] for name in planning_joints(description, semantics, names or None, group or None)
-    ]
-    planned, (lower, upper) = (
-        tuple(joint.name for joint in joints),
-        np.array([joint.range for joint in joints]).T.copy(),
-    )
+    planned = planning_joints(description, semantics, names or None, group or None)
+    joints = [description.joints[name] for name in planned]
+    lower, upper = np.array([joint.range for joint in joints]).T.copy()
     velocity = np.array(speed_limits(description.name, joints))
     acceleration = np.array(acceleration_limits(joints, velocity))
     return Joints(planned, lower, upper, velocity, acceleration, dict(semantics.states))

@@ -45,8 +45,8 @@ def stop_along(
         if time + duration / 2 >= rest:
             break
         if (np.abs(_states(motion, time, duration, SAMPLES)[2]) <= SLACK * limits).all():
-            return _inside(_braked(motion, time, duration), lower, upper)
-    return _inside(_as_it_is(motion, time, rest), lower, upper)
+            return _inside(lower, upper, *_braked(motion, time, duration))
+    return _inside(lower, upper, *_as_it_is(motion, time, rest))
 
 
 def _position_limits(name, limits, dof):
@@ -56,18 +56,18 @@ def _position_limits(name, limits, dof):
     return limits
 
 
-def _inside(stop, lower, upper):
-    """The stop with smaller velocities and accelerations where a quintic or a cubic between its points would pass a
-    limit: they say how far each control point lies from one of the stop's points."""
-    q, v, a = stop.positions, stop.velocities, stop.accelerations
+def _inside(lower, upper, times, q, v, a):
+    """The Trajectory of a stop, at rest at its end, with smaller velocities and accelerations where a quintic or a
+    cubic between its points would pass a limit: they say how far each control point lies from one of its points."""
+    v[-1], a[-1] = 0.0, 0.0
     lower, upper = drawn_in(*np.broadcast_arrays(lower, upper, q[0])[:2], 0.5)
     low, high = np.minimum(lower, q.min(axis=0)) - q, np.maximum(upper, q.max(axis=0)) - q
     share = np.ones_like(q)
-    for h in (np.diff(stop.times, append=stop.times[-1])[:, None], -np.diff(stop.times, prepend=0.0)[:, None]):
+    for h in (np.diff(times, append=times[-1])[:, None], -np.diff(times, prepend=0.0)[:, None]):
         for aside in (h * v / 5, 2 * h * v / 5 + h**2 * a / 20, h * v / 3):
             most = np.where(aside > 0, high, low)
             share = np.minimum(share, np.divide(most, aside, out=np.ones_like(q), where=aside != 0))
-    return Trajectory(stop.times, q, v * share, a * share)
+    return Trajectory(times, q, v * share, a * share)
 
 
 def _states(motion, time, duration, x):
@@ -79,9 +79,7 @@ def _states(motion, time, duration, x):
 
 def _braked(motion, time, duration):
     times = np.round(np.linspace(0.0, duration, max(int(np.ceil(duration / KNOT_S)), 8) + 1), DIGITS)
-    q, v, a = _states(motion, time, duration, times / duration)
-    v[-1], a[-1] = 0.0, 0.0
-    return Trajectory(times, q, v, a)
+    return times, *_states(motion, time, duration, times / duration)
 
 
 def _as_it_is(motion, time, rest):
@@ -89,6 +87,4 @@ def _as_it_is(motion, time, rest):
     fine = np.linspace(time, rest, max(int(np.ceil((rest - time) / KNOT_S)), 1) + 1) if rest > time else [time]
     at = np.round(np.unique(np.r_[fine, later]) - time, DIGITS)
     at = at[np.r_[True, np.diff(at) > 1e-4]]
-    q, v, a = motion.at(time + at)
-    v[-1], a[-1] = 0.0, 0.0
-    return Trajectory(at, q, v, a)
+    return at, *motion.at(time + at)

@@ -96,7 +96,7 @@ def part(curve: Curve, first: float, last: float) -> Curve:
     inner = (curve.s > first + 1e-12) & (curve.s < last - 1e-12)
     s = np.r_[first, curve.s[inner], last]
     pieces = np.clip(np.searchsorted(curve.s, (s[1:] + s[:-1]) / 2, side="right") - 1, 0, len(curve.starts) - 1)
-    return Curve(s - first, _within(curve, pieces, s[:-1]), _within(curve, pieces, s[1:]))
+    return Curve(s - first, at(curve, s[:-1], pieces), at(curve, s[1:], pieces))
 
 
 def joined(curves: list[Curve]) -> Curve:
@@ -115,10 +115,6 @@ def at(curve: Curve, s, pieces=None) -> np.ndarray:
     s = np.asarray(s, dtype=float)
     if pieces is None:
         pieces = np.clip(np.searchsorted(curve.s, s, side="right") - 1, 0, len(curve.starts) - 1)
-    return _within(curve, pieces, s)
-
-
-def _within(curve, pieces, s):
     length = (curve.s[pieces + 1] - curve.s[pieces])[:, None]
     x = (s - curve.s[pieces])[:, None] / length
     q, dq, ddq = derivatives(powers(curve, pieces).swapaxes(0, 1), x)

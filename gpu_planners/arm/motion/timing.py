@@ -244,13 +244,7 @@ def _rows(curve, along, times):
 
 def _leg_ends(along, owners, legs):
     """(legs,) seconds."""
-    of_phase, ends = owners[along.stretch], np.empty(legs)
-    for i in range(legs - 1):
-        turning = np.flatnonzero(of_phase == -1 - i)
-        if len(turning):
-            ends[i] = (along.time[turning[0]] + along.time[turning[-1] + 1]) / 2
-        else:
-            before = np.flatnonzero((of_phase == i) | ((of_phase < 0) & (of_phase > -1 - i)))
-            ends[i] = along.time[before[-1] + 1]
-    ends[-1] = along.time[-1]
-    return ends
+    places = np.where(owners < 0, -1 - 2 * owners, 2 * owners)  # of leg i 2 i, of the corner after it 2 i + 1
+    corners = np.arange(1, 2 * legs - 1, 2)
+    begin, end = (np.searchsorted(places[along.stretch], corners, side) for side in ("left", "right"))
+    return np.append((along.time[begin] + along.time[end]) / 2, along.time[-1])

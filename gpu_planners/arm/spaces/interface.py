@@ -55,21 +55,17 @@ class Packed(NamedTuple):
     ints: np.ndarray
 
 
-def _unmoved(ints, floats_away, ints_away):
-    return ints
-
-
 class SceneParts(NamedTuple):
     """A packed scene in two parts, of which many scenes share one.
 
     own: where the scene begins, a Packed; shared: what lies somewhere behind it, which does not change
     ints_of: ints_of(own.ints, floats_away, ints_away) -> own.ints where the beginnings of `shared` are so many numbers
-        behind those of `own`
+        behind those of `own`; by default they do not depend on that
     """
 
     own: Packed
     shared: Packed = Packed(np.zeros(0, np.float32), np.zeros(0, np.int32))
-    ints_of: Callable[[np.ndarray, int, int], np.ndarray] = _unmoved
+    ints_of: Callable[[np.ndarray, int, int], np.ndarray] = lambda ints, floats_away, ints_away: ints
 
     def joined(self) -> Packed:
         """The scene in one piece."""

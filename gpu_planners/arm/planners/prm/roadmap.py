@@ -204,16 +204,13 @@ def adjacency(node_states, edges, edge_states):
     0 leaves a node (n,) or an edge (m,) out. edges: (m, 2) int32
     """
     n = len(node_states)
-    usable = np.empty(len(edges), dtype=np.bool_)
+    usable, first = np.empty(len(edges), dtype=np.bool_), np.zeros(n + 2, dtype=np.int64)
     for e in range(len(edges)):
         usable[e] = edge_states[e] != 0 and node_states[edges[e, 0]] != 0 and node_states[edges[e, 1]] != 0
-    first = np.zeros(n + 2, dtype=np.int64)
-    for e in range(len(edges)):
         if usable[e]:
             first[edges[e, 0] + 2] += 1
             first[edges[e, 1] + 2] += 1
-    for i in range(2, n + 2):
-        first[i] += first[i - 1]
+    first = np.cumsum(first)
     to, by = np.empty(first[n + 1], dtype=np.int64), np.empty(first[n + 1], dtype=np.int64)
     for e in range(len(edges)):
         if usable[e]:
@@ -249,14 +246,9 @@ def shortest_path(node_states, edges, edge_states, lengths, start, targets, dead
             if through < distance[other]:
                 distance[other], previous[other] = through, by[j]
                 heapq.heappush(heap, (through, other))
-    steps = 0
-    node = end
+    path, steps, node = np.empty(n, dtype=np.int64), 0, end
     while end >= 0 and node != start:
-        node = edges[previous[node], 0] + edges[previous[node], 1] - node
+        path[steps] = previous[node]
+        node = edges[path[steps], 0] + edges[path[steps], 1] - node
         steps += 1
-    path = np.empty(steps, dtype=np.int64)
-    node = end
-    for i in range(steps - 1, -1, -1):
-        path[i] = previous[node]
-        node = edges[path[i], 0] + edges[path[i], 1] - node
-    return path, end
+    return path[:steps][::-1], end
