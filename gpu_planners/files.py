@@ -48,9 +48,8 @@ def regular_file(path: str | os.PathLike, what: str, error: type[Exception], mos
     path = file_path(path, what, error)
     try:
         status = path.stat()  # before it is opened: to open a pipe waits for its writer
-    except (OSError, ValueError) as reason:  # ValueError: a zero byte in the path
-        text = getattr(reason, "strerror", None) or reason
-        raise error(f"{what} {shown(str(path))} cannot be read: {shortened(text)}") from reason
+    except OSError as reason:
+        raise error(f"{what} {shown(str(path))} cannot be read: {shortened(reason.strerror or reason)}") from reason
     if not stat.S_ISREG(status.st_mode):
         raise error(f"{what} {shown(str(path))} cannot be read: it is not a regular file")
     if status.st_size > most:

@@ -45,8 +45,7 @@ class ActionGraph:
     def add(self, tiles: np.ndarray, headings: np.ndarray) -> None:
         """More agents, on tiles (K, 2) that are free."""
         n, k = len(self.planned), len(tiles)
-        self.planned, self.allowed = (np.append(old, np.zeros(k, np.int64)) for old in (self.planned, self.allowed))
-        for name in ("tiles", "headings", "_turn"):
+        for name in ("planned", "allowed", "tiles", "headings", "_turn"):
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros((k, *old.shape[1:]), np.int64)]))
         self.place(np.arange(n, n + k), tiles, headings)

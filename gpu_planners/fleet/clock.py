@@ -11,17 +11,8 @@ def deadline_after(seconds: float) -> int:
     return int(min(clock_ns() + 1e9 * seconds, NEVER))
 
 
-def seconds_left(deadline: int) -> float:
-    return max(0.0, (deadline - clock_ns()) * 1e-9)
-
-
 def late(deadline: int) -> bool:
     return clock_ns() > deadline
-
-
-def sooner(deadline: int, ns: float) -> int:
-    """The deadline of what must leave so much time for something else."""
-    return deadline if deadline == NEVER else deadline - int(ns)
 
 
 def part_of(deadline: int, share: float) -> int:

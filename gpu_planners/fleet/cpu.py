@@ -30,10 +30,6 @@ class CpuFleet:
         self._options, self._rules = options, rules
         self._most_steps = int(np.diff(options.first_step).max())
 
-    def take_map(self, lanes: Lanes):
-        """Take another map of the same size."""
-        self._lanes = lanes
-
     def grow(self, before: int, rows: int):
         """Make room for `rows` fields; the first `before` stay."""
         grown = np.empty((rows, self._values.shape[1]), np.uint8)

@@ -12,7 +12,7 @@ from ..arguments import checked
 from ..device import njit
 from ..errors import GridMapError, shortened, shown
 from ..files import file_path
-from ..grid.checks import array_of
+from ..grid.checks import array_of, whole
 from ..grid.maps.grid_map import GridMap
 from .motion import EAST, NORTH, SOUTH, WEST
 
@@ -45,8 +45,7 @@ class Guidance:
         if moves.ndim != 3 or moves.shape[2] != 4 or moves.dtype.kind not in "iu" or not moves.size:
             raise GridMapError(f"moves is {moves.dtype} {moves.shape}; allowed: integers (rows, cols, 4)")
         for name, value in (("unit", self.unit), ("turn", self.turn)):
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or not 1 <= value <= 25:
-                raise GridMapError(f"{name} is {shown(value)}; allowed: whole numbers 1 .. 25")
+            whole(name, value, 1, 25, error=GridMapError)
         most = MOST_DIFFERENCE - 4 * self.turn
         if moves.min() < 1 or moves.max() > most:
             raise GridMapError(f"moves costs {moves.min()} .. {moves.max()}; allowed: 1 .. {most}")

@@ -91,11 +91,12 @@ def learn_guidance(
         done, waited = done.reshape(-1, TRIALS).mean(axis=1), waited.reshape(-1, TRIALS, *grid.shape).mean(axis=1)
         first = int(done.argmax())
         best, reached, crowds = kinds[first], [float(done[first])], waited[first]
-        parent, shape = _Candidate.of(best), _Shape.of(grid.costs > 0)
+        parent = _Candidate(np.log(best.moves / best.unit), float(np.log(best.turn / best.unit)))
+        runs = _runs(grid.costs > 0), _runs(grid.costs.T > 0).T
         tell(best, list(reached))
         for number in range(1, rounds):
             noise = NOISE[0] * (NOISE[1] / NOISE[0]) ** ((number - 1) / max(1, rounds - 2))
-            family = [parent.child(shape, noise, crowds, rng) for _ in range(children)]
+            family = [parent.child(runs, noise, crowds, rng) for _ in range(children)]
             score, here = np.zeros(children), np.arange(children)
             for halving, count in enumerate(left):
                 here = here[np.argsort(-score[here], kind="stable")[:count]]
@@ -111,17 +112,6 @@ def learn_guidance(
     return best, reached
 
 
-class _Shape(NamedTuple):
-    """How noise is common to tiles: (rows, cols) int, the number of each tile's straight run in its row, or column"""
-
-    across: np.ndarray
-    down: np.ndarray
-
-    @classmethod
-    def of(cls, free):
-        return cls(_runs(free), _runs(free.T).T)
-
-
 class _Candidate(NamedTuple):
     """moves: (rows, cols, 4) logarithms of what moves cost, turn: of a quarter turn; 0 is an ordinary move"""
 
@@ -129,20 +119,18 @@ class _Candidate(NamedTuple):
     turn: float
 
     @classmethod
-    def of(cls, guidance):
-        return cls(np.log(guidance.moves / guidance.unit), float(np.log(guidance.turn / guidance.unit)))
-
-    @classmethod
     def mean(cls, several):
         moves, turn = (np.mean(part, axis=0) for part in zip(*several))
         return cls(moves, float(turn))
 
-    def child(self, shape, noise, crowds, rng):
-        """crowds: (rows, cols) which part of the time somebody waits on a tile"""
+    def child(self, runs, noise, crowds, rng):
+        """runs: (rows, cols) numbers of straight runs in rows, and in columns, whose tiles have noise in common
+
+        crowds: (rows, cols) which part of the time somebody waits on a tile"""
         rows, cols = self.moves.shape[:2]
         moves, side = self.moves.copy(), int(rng.choice(SQUARES))
-        for runs, onward, back in ((shape.across, EAST, WEST), (shape.down, SOUTH, NORTH)):
-            lead = noise * rng.standard_normal(runs.max() + 1)[runs]
+        for run, onward, back in zip(runs, (EAST, SOUTH), (WEST, NORTH)):
+            lead = noise * rng.standard_normal(run.max() + 1)[run]
             moves[..., onward] -= lead
             moves[..., back] += lead
         weight = 0.5 * noise * rng.standard_normal((-(-rows // side), -(-cols // side)))

@@ -17,9 +17,9 @@ from ..device import told_if_slow
 from ..errors import GridMapError, SettingsError, shown
 from ..grid.checks import array_of, number, whole
 from ..grid.maps.grid_map import GridMap
-from ..parallel.team import NEVER
+from ..parallel.team import NEVER, clock_ns
 from .arguments import checked_headings, checked_places, checked_speeds
-from .clock import deadline_after, fits, late, part_of, seconds_left
+from .clock import deadline_after, fits, late, part_of
 from .gathering import assigned, exchanged, into_sink
 from .guidance import Guidance
 from .instance import Instance, Model, arrivals
@@ -114,7 +114,7 @@ def walk(fleet, instance, faces, speeds, deadline):
     walked, turned = [own.positions], [own.headings]
     ticks = speeds[some, 0]
     quickest = speeds[some].min(axis=1) if fleet.motion.headings > 1 else ticks
-    in_time = own.prepare(goals, seconds_left(deadline), least=0).all()
+    in_time = own.prepare(goals, max(0.0, 1e-9 * (deadline - clock_ns())), least=0).all()
     actions = np.where(wanted, own.steps_to_go(goals) if in_time else np.abs(goals - own.positions).sum(axis=1), 0)
     least = np.maximum(actions * quickest - (ticks - 1), actions)  # an agent counts where it moves to
     most, last, message = -1, 0, "solved"

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..device import lean_njit, njit
 from ..parallel.team import NEVER, clock_ns
-from .clock import fits, late, part_of, sooner
+from .clock import fits, late, part_of
 from .instance import TELL_NS
 from .moves import chance
 from .retime import timed
@@ -46,7 +46,7 @@ class Moving:
 
     def told_by(self, deadline):
         """When the plan must be done, to be told by the deadline."""
-        return sooner(deadline, TELL_NS * self.traffic.tile.size)
+        return deadline if deadline == NEVER else deadline - TELL_NS * self.traffic.tile.size
 
     def loss(self):
         """Steps that agents take beyond those that they would take alone."""

@@ -59,7 +59,6 @@ class Stepper:
         side = self._side = AREA_SIDE + 2 * (self.near + (settings.horizon or LONGEST))
         squares = [-(-(length + side - 1) // side) for length in (padded.rows, padded.cols)]
         self._squares = 1 if padded.rows * padded.cols <= ONE_AREA else int(np.prod(squares))
-        self._by_horizon: dict[int, Paces] = {}
         self.clear()
 
     def _is_plain(self, paces):
@@ -93,7 +92,6 @@ class Stepper:
     def take_paces(self, paces: Paces):
         """Allow the speeds of `paces`, which begins with the present ones."""
         before, self.paces, crew = self.paces, paces, self.crew
-        self._by_horizon = {}
         agents, plans = crew.agents, crew.plans
         agents.table[:], plans.option[:] = before.moved(agents.table, plans.option, paces)
         self.crew = crew._replace(options=paces.options, ranked=_new_ranked(len(agents.tile), paces.options))
@@ -106,7 +104,7 @@ class Stepper:
         self._unlike = 0 if horizon == self.rules.horizon else self._unlike + 1
         if self._unlike == 0 or (0 < self.steps and self._unlike < STEADY):
             return False
-        self.paces, self.rules = self._ahead(horizon), self.rules._replace(horizon=horizon)
+        self.paces, self.rules = self.paces.ahead(horizon), self.rules._replace(horizon=horizon)
         agents, options, held = self.crew.agents, self.paces.options, self.crew.plans.held
         held = np.full((len(held), horizon + 1), NOBODY, np.int32)
         plans = Plans(options.stay[agents.table].astype(np.int32), np.zeros_like(agents.tile), held)
@@ -122,17 +120,11 @@ class Stepper:
             return horizon
         threads = min(get_num_threads(), max(self._squares // COLOURS, 1)) if count >= SHARED_AGENTS else 1
         for longer, full in LONGER:
-            least_ns = count * self._ahead(longer).options.most_tracks * TRACK_NS / threads
+            least_ns = count * self.paces.ahead(longer).options.most_tracks * TRACK_NS / threads
             if count > full * free or least_ns > SHARE * 1e9 * budget_s:
                 break
             horizon = longer
         return horizon
-
-    def _ahead(self, horizon):
-        """The present speeds' Paces of a horizon."""
-        if horizon not in self._by_horizon:
-            self._by_horizon[horizon] = self.paces.ahead(horizon)
-        return self._by_horizon[horizon]
 
     def take_rules(self, rules: Rules):
         self.rules, self.crew = rules, self.crew._replace(rules=rules)

@@ -265,7 +265,7 @@ def _join(other, group, count, agents):
 
 @lean_njit
 def _plan_anew(group, count, agents, values, lanes, rules, window):
-    """Plan the ways of a group one after the other; keep them if they cost no more. -> are they kept?"""
+    """Plan the ways of a group one after the other; keep them if they cost no more."""
     before, after = np.int64(0), np.int64(0)
     for i in range(count):
         a = group[i]
@@ -285,7 +285,7 @@ def _plan_anew(group, count, agents, values, lanes, rules, window):
         _take(group[i], cost, window)
         done += 1
     if done == count:
-        return True
+        return
     for i in range(done):
         _hold(group[i], NOBODY, window)
     for i in range(count):
@@ -294,12 +294,11 @@ def _plan_anew(group, count, agents, values, lanes, rules, window):
             window.tile[a, tick], window.heading[a, tick] = window.kept[0, i, tick], window.kept[1, i, tick]
         window.cost[a] = window.kept_cost[i]
         _hold(a, a, window)
-    return False
 
 
 @njit
 def improve(order, stalled, seed, until_ns, agents: Agents, values, lanes: Lanes, rules: Rules, window: Window):
-    """Make ways better until it is `until_ns` of clock_ns. order: (K,) agents by priority -> groups planned"""
+    """Make ways better until it is `until_ns` of clock_ns. order: (K,) agents by priority"""
     np.random.seed(seed)
     group = np.empty(GROUP, np.int32)
     for i in range(len(order)):
@@ -310,7 +309,6 @@ def improve(order, stalled, seed, until_ns, agents: Agents, values, lanes: Lanes
         group[0] = order[i]
         if not agents.still[order[i]]:
             _plan_anew(group, 1, agents, values, lanes, rules, window)
-    groups = 0
     while clock_ns() < until_ns and len(order):
         a = order[np.random.randint(len(order))]
         for _ in range(TRIES):
@@ -323,5 +321,3 @@ def improve(order, stalled, seed, until_ns, agents: Agents, values, lanes: Lanes
             group[i], group[j] = group[j], group[i]
         if count:
             _plan_anew(group, count, agents, values, lanes, rules, window)
-        groups += 1
-    return groups
