@@ -223,11 +223,10 @@ def _of_many(kind, inner):
 
 
 def _of_fixed(readers, value):
-    words = f"{len(readers)} values"
     if isinstance(value, np.ndarray) and value.ndim:
         value = tuple(value)
     if not isinstance(value, list | tuple) or len(value) != len(readers):
-        raise _Refused(words)
+        raise _Refused(f"{len(readers)} values")
     return tuple(read(each) if read else each for read, each in zip(readers, value))
 
 

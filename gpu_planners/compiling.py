@@ -57,7 +57,8 @@ class Part:
         """Compile it, or load it from the cache, in this process."""
         self.compile_it(*self.arguments)
         if not code_cache.unkept:
-            _say_compiled(self.what)
+            with contextlib.suppress(OSError):  # the cache cannot be written to
+                _mark(self.what, "" if MAKING in os.environ else _machine(self.what)).touch()
 
 
 class Progress(NamedTuple):
@@ -89,7 +90,7 @@ def parts_of(products: Iterable[str], device: str) -> list[Part]:
 def _all_of_the_arm(device):
     checks, *others = arm_parts(device)
     first, *planners = (planner_part(name, device) for name in ("rrt_connect", "rrt", "rrt_star", "prm"))
-    batches = Part(f"batches of rrt_connect on {_kind(device)}", _compile_batches, (device, None, None), 2)
+    batches = Part(f"batches of rrt_connect on {_kind(device)}", _compile_batches, (device,), 2)
     return [checks, first, *others, batches, *planners]
 
 
@@ -98,7 +99,7 @@ def arm_parts(device: str, robot: RobotModel | None = None, motion: MotionCheck 
     given = device, robot, motion
     return [
         Part(f"collision checks on {_kind(device)}", _compile_checks, given, 20),
-        Part("inverse kinematics", _compile_inverse_kinematics, (), 5),
+        Part("inverse kinematics", inverse_kinematics.warm_up, (), 5),
         Part(f"motions in time on {_kind(device)}", _compile_timing, given, 3),
     ]
 
@@ -147,12 +148,8 @@ def _compile_planner(name, device, robot, motion):
         PLANNERS[name].solve(free[0], free[1:2], checker, settings)
 
 
-def _compile_batches(device, robot, motion):
-    engine_for(_checker(device, robot, motion)[0], many=True)
-
-
-def _compile_inverse_kinematics():
-    inverse_kinematics.warm_up()
+def _compile_batches(device):
+    engine_for(_checker(device, None, None)[0], many=True)
 
 
 def _compile_timing(device, robot, motion):
@@ -231,11 +228,6 @@ def is_compiled(what: str) -> bool:
     """Does the cache hold this part, as a process on this machine has said, or a wheel that fits it?"""
     ready = READY_MADE / _mark(what, "").name
     return _mark(what, _machine(what)).exists() or ready.exists() and _fits(what)
-
-
-def _say_compiled(what: str) -> None:
-    with contextlib.suppress(OSError):  # the cache cannot be written to
-        _mark(what, "" if MAKING in os.environ else _machine(what)).touch()
 
 
 def _mark(what, machine):

@@ -104,9 +104,8 @@ class Described:
         fields = {name: field for name, field in vars(cls).items() if isinstance(field, dataclasses.Field)}
         cls.rules = {name: field.metadata["setting"] for name, field in fields.items() if "setting" in field.metadata}
         for base in cls.__mro__[1:]:
-            cls.rules = cls.rules | {
-                name: rule for name, rule in getattr(base, "rules", {}).items() if name not in cls.rules
-            }
+            for name, rule in getattr(base, "rules", {}).items():
+                cls.rules.setdefault(name, rule)
         lines = [f"{name} = {rule.default!r}: {rule.line}" for name, rule in cls.rules.items()]
         cls.__doc__ = "\n\n".join(filter(None, ((cls.__doc__ or "").rstrip(), "\n".join(lines))))
 

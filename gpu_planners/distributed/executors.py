@@ -12,7 +12,6 @@ import hashlib
 import itertools
 import os
 import pickle
-import queue
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
@@ -155,10 +154,8 @@ def _threads(devices, process):
 
     process: number of this one, so that a forked child gets a pool of its own
     """
-    names: queue.SimpleQueue = queue.SimpleQueue()
-    for device in devices:
-        names.put(device)
-    return ThreadPoolExecutor(len(devices), "device", lambda: worker.work_on(names.get()))
+    names = deque(devices)
+    return ThreadPoolExecutor(len(devices), "device", lambda: worker.work_on(names.popleft()))
 
 
 def workers_of(executor: Any) -> int:

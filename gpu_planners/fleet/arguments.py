@@ -40,8 +40,9 @@ def checked_tiles(places: ArrayLike, name: str) -> np.ndarray:
 
 
 def _refuse(name, array, right, allowed):
+    """Raise GridMapError, which names the first row that is not right. right: bool, of the array's shape"""
     if not right.all():
-        row = int(np.argmin(right.all(axis=1)))
+        row = int(np.argmin(right.reshape(len(right), -1).all(axis=1)))
         raise GridMapError(f"{name}[{row}] is {shown(array[row].tolist())}; allowed: {allowed}")
 
 
@@ -75,11 +76,8 @@ def checked_numbers(numbers: ArrayLike, name: str, there: np.ndarray) -> np.ndar
         return np.zeros(0, np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise GridMapError(f"{name} is {array.dtype} {array.shape}; allowed: integers (K,), numbers of agents")
-    known = (array >= 0) & (array < agents)
-    if not known.all():
-        row = int(np.argmin(known))
-        span = f"0 .. {agents - 1}" if agents else "none, since there are no agents"
-        raise GridMapError(f"{name}[{row}] is {array[row]}; allowed: whole numbers {span}")
+    span = f"0 .. {agents - 1}" if agents else "none, since there are no agents"
+    _refuse(name, array, (array >= 0) & (array < agents), f"whole numbers {span}")
     gone = np.flatnonzero(there[array.astype(np.int64)] == 0)
     if len(gone):
         raise GridMapError(
@@ -96,13 +94,8 @@ def checked_speeds(speeds: ArrayLike | None, agents: int, motion: Motion, settin
     if speeds is None:
         return np.tile(np.array(speed_of(motion, settings), np.int32), (agents, 1))
     array = _integers(speeds, "speeds", (agents, 2), ", ticks of a move and of a turn")
-    right = ((array >= 1) & (array <= settings.least_horizon)).all(axis=1)
-    if not right.all():
-        agent = int(np.argmin(right))
-        raise GridMapError(
-            f"speeds[{agent}] is {shown(array[agent].tolist())}; allowed: 1 .. {settings.least_horizon} ticks, "
-            "the horizon"
-        )
+    most = settings.least_horizon
+    _refuse("speeds", array, (array >= 1) & (array <= most), f"1 .. {most} ticks, the horizon")
     array = array.astype(np.int32)
     if motion.headings == 1:
         array[:, 1] = 1

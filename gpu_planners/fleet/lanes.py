@@ -61,16 +61,13 @@ class PaddedMap:
         """(N,) -> (N, 2) int32 [row, col]"""
         return np.stack([tiles // self.cols - self.pad, tiles % self.cols - self.pad], axis=1).astype(np.int32)
 
-    def inside(self, places: np.ndarray) -> np.ndarray:
-        """(N, 2) [row, col] -> (N,) bool"""
-        return np.all((places >= 0) & (places < self.shape), axis=1)
-
-    def refuse_outside(self, places: np.ndarray, numbers: np.ndarray) -> None:
-        """Raise GridMapError where a place is outside. numbers: of the agents there, for the text"""
-        inside = self.inside(places)
+    def refuse_outside(self, places: np.ndarray, numbers: np.ndarray, what: str = "agent {} is at") -> None:
+        """Raise GridMapError where a place is outside. numbers, what: of the agents, for the text"""
+        inside = np.all((places >= 0) & (places < self.shape), axis=1)
         if not inside.all():
             k, (rows, cols) = int(np.argmin(inside)), self.shape
-            raise GridMapError(f"agent {numbers[k]} is at {places[k].tolist()}, outside the {rows} x {cols} map")
+            where = f"{what.format(numbers[k])} {places[k].tolist()}"
+            raise GridMapError(f"{where}, outside the {rows} x {cols} map")
 
     def goal_tiles(self, goals: ArrayLike, there: np.ndarray) -> np.ndarray:
         """(N, 2) goals, as `FleetPlanner.step` takes them -> (N,) int32 tiles, -1 where an agent has none"""
@@ -78,11 +75,9 @@ class PaddedMap:
         if len(places) != len(there):
             raise GridMapError(f"goals has {len(places)} rows; allowed: {len(there)}, one for each agent")
         none = (places[:, 0] < 0) | (there == 0)
-        right = self.inside(places) | none
-        if not right.all():
-            k, (rows, cols) = int(np.argmin(right)), self.shape
-            raise GridMapError(f"the goal of agent {k} is {places[k].tolist()}, outside the {rows} x {cols} map")
-        return np.where(none, -1, self.tiles(np.where(none[:, None], 0, places))).astype(np.int32)
+        places = np.where(none[:, None], 0, places)
+        self.refuse_outside(places, np.arange(len(places)), "the goal of agent {} is")
+        return np.where(none, -1, self.tiles(places)).astype(np.int32)
 
     def cut_off(self, tiles: np.ndarray, goals: np.ndarray, parts: np.ndarray) -> np.ndarray:
         """(N,) bool, does no way lead an agent to its goal, or beside a blocked goal? goals: (N,), -1 none"""

@@ -103,7 +103,8 @@ def learn_guidance(
                 jobs = [(family[child].guidance(), (seed, 1 + number, halving)) for child in here]
                 done, waited = _simulate(work, jobs, where, add)
                 score[here] += done
-            parent, crowds = _Candidate.mean([family[child] for child in here]), waited.mean(axis=0)
+            moves, turns = zip(*(family[child] for child in here))
+            parent, crowds = _Candidate(np.mean(moves, axis=0), float(np.mean(turns))), waited.mean(axis=0)
             done, _ = _simulate(work, [(parent.guidance(), trial) for trial in trials], where, add)
             if done.mean() > reached[-1]:
                 best = parent.guidance()
@@ -117,11 +118,6 @@ class _Candidate(NamedTuple):
 
     moves: np.ndarray
     turn: float
-
-    @classmethod
-    def mean(cls, several):
-        moves, turn = (np.mean(part, axis=0) for part in zip(*several))
-        return cls(moves, float(turn))
 
     def child(self, runs, noise, crowds, rng):
         """runs: (rows, cols) numbers of straight runs in rows, and in columns, whose tiles have noise in common

@@ -151,15 +151,6 @@ def _partner(agent, at, best, mover, step):
 
 
 @lean_njit
-def _wanted_by_pusher(level, at, mover):
-    """-> bits of the directions in which the one that pushes an agent from a tile will go on"""
-    if level == 0:
-        return np.int64(0)
-    field = mover.task.field[mover.chain[level - 1]]
-    return np.int64(mover.task.nearer[field, at]) & 15 if field >= 0 else np.int64(0)
-
-
-@lean_njit
 def _enter(level, agent, mover, step):
     """Put an agent on the chain, with its options, the best one first."""
     task, near, at, before = mover.task, mover.ground.near, step.now[agent], step.before[agent]
@@ -185,9 +176,10 @@ def _enter(level, agent, mover, step):
             mover.many[level] = 1
             return
         nearer &= ~(1 << best)
-    wanted = (
-        _wanted_by_pusher(level, at, mover) if lot & 32 else np.int64(-1)
-    )  # else agents may push each other for ever
+    wanted = np.int64(-1)  # bits of the directions in which the pusher will go on
+    if lot & 32:  # if always, agents may push each other for ever
+        pusher = task.field[mover.chain[level - 1]] if level > 0 else -1
+        wanted = np.int64(task.nearer[pusher, at]) & 15 if pusher >= 0 else np.int64(0)
     for better in (True, False):
         bits = nearer if better else np.int64(mover.ground.ways[at]) & ~byte
         for k in range(16):

@@ -266,9 +266,7 @@ class FleetPlanner:
             raise GridMapError(f"positions has {len(places)} rows; allowed: {len(agents.tile)}, one for each agent")
         seen = (places[:, 0] >= 0) & (agents.there > 0)
         places = np.where(seen[:, None], places, self._map.places(agents.tile))
-        faces = agents.heading.copy()
-        if headings is not None:
-            faces = checked_headings(headings, len(places), self.motion.headings)
+        faces = agents.heading if headings is None else checked_headings(headings, len(places), self.motion.headings)
         there = np.flatnonzero(agents.there)
         self._map.refuse_outside(places[there], there)
         tiles = self._map.tiles(places)

@@ -123,8 +123,7 @@ def _supported(state, repair):
 def _withdraw(repair):
     """Withdraw states of changed tiles, and those that have lost all their ways. -> list of states"""
     lanes, change, known, headings = repair.lanes, repair.change, repair.known, repair.lanes.headings
-    withdrawn = [np.int64(0)]
-    withdrawn.pop()
+    withdrawn = []
     for tile in change.blocked:
         for state in range(tile * headings, tile * headings + headings):
             _old_cost(state, -1, repair)

@@ -195,11 +195,9 @@ class Stepper:
         """Are agents such that they plan whole ways where there is time?"""
         count, free = np.count_nonzero(self.crew.agents.there), np.count_nonzero(lanes.free)
         plain = self.near == 0 and self.paces.one_tick and not self.rules.holding
-        memory = lanes.free.size * (WINDOW + 1) * 4
         few = 0 < count <= min(MOST_WINDOWS, FULL * free)
-        fits = memory <= self._settings.memory_limit_bytes // SEARCH_SHARE
-        open_way = self._jams < len(JAM_STEPS)
-        return bool(plain and few and fits and open_way and self._settings.neighbourhood_search)
+        fits = lanes.free.size * (WINDOW + 1) * 4 <= self._settings.memory_limit_bytes // SEARCH_SHARE
+        return bool(plain and few and fits and self._jams < len(JAM_STEPS) and self._settings.neighbourhood_search)
 
     def _has_windows(self, nothing_to_do, lanes, until):
         """Is there time for whole ways, and do they lead on? Where agents jam, options push better."""
