@@ -463,7 +463,7 @@ WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what 
             "executor progress told",
         ),
         ([[0.0, 0.0]], "rrt_connect.solve_batch.starts"),
-        ([[0.5, 0.5]], "rrt_connect.solve_batch.goals GridMap.tiles_of.points"),
+        ([[0.5, 0.5]], "rrt_connect.solve_batch.goals GridMap.tiles_of.points GridMap.places_of.points"),
         (lambda: [TILES], "batch.solve_batch.starts"),
         (lambda: [TILES[::-1]], "batch.solve_batch.goals"),
         (fleet, "batch.solve_batch.fleets"),
