@@ -10,7 +10,6 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from ...arm import PLANNERS
-from ...arm.collision.scene_file import pose_matrix
 from ...arm.trajectory import Trajectory, time_parameterize
 from ...arm.view.browser import ArmScene, new_server, stop_server
 from ..errors import require
@@ -204,8 +203,10 @@ class ArmPage:
         self.plan(dragged=phase != "end")
 
     def _goal_pose(self):
-        quaternion = np.asarray(self.goal_handle.wxyz)[[1, 2, 3, 0]]
-        return PoseGoal(pose_matrix(self.goal_handle.position, quaternion, "goal"), not self._turning.value)
+        T = np.eye(4)
+        T[:3, :3] = Rotation.from_quat(np.asarray(self.goal_handle.wxyz)[[1, 2, 3, 0]]).as_matrix()
+        T[:3, 3] = self.goal_handle.position
+        return PoseGoal(T, not self._turning.value)
 
     def _move_handle(self, q):
         T = self.source.robot.link_poses(q)[self.source.tip][0]
