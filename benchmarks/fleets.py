@@ -84,22 +84,25 @@ def defaults(context):
         tiles = np.random.default_rng(0).permutation(np.argwhere(crowded.free))
         instances = [replace(crowded, name=f"its map, {n} agents", starts=tiles[:n]) for n in TEAMS]
         instances = [crowded, *instances, *(published(name, context.data) for name in ("TR23-Paris", "MR23-I-01"))]
-        return [row for instance in instances for device in context.devices for row in _beside(instance, device)]
-
-    def _beside(instance, device):
-        steps, default = QUICK if context.quick else SHORT, 0
-        for other in ({}, *OTHERS):
-            fleet = FleetPlanner(instance.grid, "turning", device, Settings(memory_limit_bytes=MEMORY, **other))
-            simulate(fleet, instance, 2, 0.05)  # compiled, and fields planned
-            bar = iter(progress(range(steps), f"{instance.name}, {other}"))
-            done, _ = simulate(fleet, instance, steps, 0.05, lambda *_, bar=bar: next(bar, None))
-            errands = int(done.sum())
-            default = default or errands
-            name = ", ".join(f"{name}={value}" for name, value in other.items()) or "default"
-            figures = {"agents": len(instance.starts), "errands": errands, "of_default": errands / default}
-            yield told(Row(instance.name, f"{name}, {device}", figures))
+        steps = QUICK if context.quick else SHORT
+        return [row for instance in instances for device in context.devices for row in _beside(instance, device, steps)]
 
     return with_data("all", rows)
+
+
+def _beside(instance, device, steps):
+    """Rows of an instance: the default first, and each of OTHERS."""
+    default = 0
+    for other in ({}, *OTHERS):
+        fleet = FleetPlanner(instance.grid, "turning", device, Settings(memory_limit_bytes=MEMORY, **other))
+        simulate(fleet, instance, 2, 0.05)  # compiled, and fields planned
+        subject = ", ".join([*(f"{name}={value}" for name, value in other.items()), device])
+        bar = iter(progress(range(steps), f"{instance.name}, {subject}"))
+        done, _ = simulate(fleet, instance, steps, 0.05, lambda *_, bar=bar: next(bar, None))
+        errands = int(done.sum())
+        default = default or errands
+        figures = {"agents": len(instance.starts), "errands": errands, "of_default": errands / default}
+        yield told(Row(instance.name, subject if other else f"default, {device}", figures))
 
 
 def sizes(context):

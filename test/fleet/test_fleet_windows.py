@@ -117,9 +117,9 @@ def test_nobody_meets_and_errands_are_done(motion, following, guidance):
     fleet, tiles, rng = fleet_of(1, motion, following, guidance=guidance)
     goals, walked, faces, done = tiles[rng.integers(len(tiles), size=25)], [fleet.positions], [fleet.headings], 0
     by_ways = 0
-    for _ in range(150):
+    while len(walked) <= 150 or (by_ways <= 75 and len(walked) <= 600):  # a busy machine leaves some steps no time
         actions = fleet.step(goals, BUDGET_S)
-        by_ways += has_windows(fleet)  # not where a busy machine has left no time
+        by_ways += has_windows(fleet)
         walked.append(fleet.positions)
         faces.append(fleet.headings)
         for a, action in enumerate(actions):  # actions are what was done
@@ -128,7 +128,7 @@ def test_nobody_meets_and_errands_are_done(motion, following, guidance):
         there = (walked[-1] == goals).all(axis=1)
         done += int(there.sum())
         goals[there] = tiles[rng.integers(len(tiles), size=there.sum())]
-    assert by_ways > 15 and done > 60
+    assert by_ways > 75 and done > 60
     assert conflicts(np.array(walked), fleet.grid.blocked, following=following) == []
 
 
