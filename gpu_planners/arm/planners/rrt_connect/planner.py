@@ -4,7 +4,8 @@ samples and then towards each other until they meet.
 Departures: straight ways from the start to the goals come first; a round takes `batch` samples against the trees as
 they are when it begins; nodes farther than `range` are approached in steps of that length, each proven free as a whole;
 one sample extends the smaller tree, several extend both, the smaller one more; a node that failed to extend takes only
-samples near it (the dynamic domain of Yershova et al., ICRA 2005); `range` and the domain adapt to the obstacles.
+samples near it (the dynamic domain of Yershova et al., ICRA 2005); `range` and the domain adapt to the obstacles; the
+first samples are drawn near the start and the goals.
 
 The search and the shortening of the path are compiled code, one source for the CPU and CUDA (`search`). On the CPU a
 search is one thread's, and `solve` lets two race where a problem is hard (`cpu`). On CUDA `solve` is one launch that
@@ -61,7 +62,7 @@ class Settings(PlannerSettings):
     batch: int = setting(
         0,
         "Samples of a round; 0: 1 on the CPU; on CUDA 128, twice as many after every four rounds, up to 1024, and for "
-        "each problem of a batch 4, then 8, 16 and so on",
+        "each problem of a batch 4, and more for those that are left",
         0,
         4096,
     )

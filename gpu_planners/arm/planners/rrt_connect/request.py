@@ -48,10 +48,15 @@ class Request(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What a request has for each joint. The roots follow: the start and the goals, (1 + goals, dof) float32."""
+    """What a request has for each joint. The roots follow: the start and the goals, (1 + goals, dof) float32.
+
+    near_lower, near_upper: the part of lower .. upper that is within NEAR of the box around the start and the goals
+    """
 
     lower: np.ndarray = floats("dof")
     upper: np.ndarray = floats("dof")
+    near_lower: np.ndarray = floats("dof")
+    near_upper: np.ndarray = floats("dof")
     weights: np.ndarray = floats("dof")
 
 
@@ -98,6 +103,7 @@ class BatchShape(NamedTuple):
 
 NO_PLACES = np.zeros((1, 2), int)  # of a scene that lies at the beginning
 RANGE, DOMAIN = 3 / 16, 3 / 4  # of the spread of random configurations: what settings of 0 mean
+NEAR = 2.0  # rad or m beyond the start and the goals, from which the first samples are drawn
 SHORTEST, CLOSEST = 139, 200  # blocked samples, by which these fall to a quarter, and to a seventh
 
 
@@ -140,16 +146,20 @@ def write_requests(floats: np.ndarray, ints: np.ndarray, problems: Problems, set
     lower, upper, weights, starts = (
         np.array([getattr(query, field) for query in queries]) for field in ("lower", "upper", "weights", "start")
     )
+    ends = np.concatenate([query.goals for query in queries])
+    firsts = np.cumsum([0, *goals[:-1]])
+    near_lower = np.maximum(lower, np.minimum(starts, np.minimum.reduceat(ends, firsts)) - NEAR)
+    near_upper = np.minimum(upper, np.maximum(starts, np.maximum.reduceat(ends, firsts)) + NEAR)
     # how far two random configurations are apart, root mean square; periodic joints' values a turn apart are one place
     turns = np.where([query.checker.robot.periodic for query in queries], 2 * np.pi, np.inf)
     spread = np.sqrt((np.minimum(np.subtract(upper, lower, dtype=np.float64), turns) ** 2).sum(axis=-1) / 6)
     floats[:, 0], floats[:, 1] = steps, settings.range or RANGE * spread
     floats[:, 2] = settings.dynamic_domain or DOMAIN * spread
-    for rows in (lower, upper, weights, starts):
+    for rows in (lower, upper, near_lower, near_upper, weights, starts):
         floats[:, at : at + dof] = rows
         at += dof
     if len(set(goals)) == 1:
-        floats[:, at : at + goals[0] * dof] = np.array([query.goals for query in queries]).reshape(len(queries), -1)
+        floats[:, at : at + goals[0] * dof] = ends.reshape(len(queries), -1)
     else:
         for row, query in zip(floats, queries):
             row[at : at + query.goals.size] = query.goals.ravel()

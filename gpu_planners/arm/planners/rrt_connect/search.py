@@ -19,6 +19,9 @@ Two lengths follow from how samples fare, unless the settings fix them. Blocked 
 ones longer, as the one-fifth rule of evolution strategies does (Rechenberg 1973): no one length suits all robots, or
 all obstacles. Blocked samples also make the dynamic domain smaller, and those that lie in no node's domain make it
 larger (after Jaillet et al., "Adaptive tuning of the sampling domain for dynamic-domain RRTs", IROS 2005).
+
+Most paths stay near the start and the goals, so the first samples are drawn there; the box that they are drawn from
+grows to the joints' whole ranges.
 """
 
 import math
@@ -27,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ....device import lean_njit
-from ....parallel.sampling import joined_halves, sample
+from ....parallel.sampling import joined_halves, uniform01
 from ....parallel.team import add, greatest_lane, lane_count, late, least_lane, lower, meet, peek, sum_lanes, sync_lanes
 from ...spaces.interface import END_FREE, NOTHING, motion_free
 from ..node_store import FAR, ZERO, load, nearest, place, put, steer, weighted_distance
@@ -39,6 +42,7 @@ FIRST_ROUNDS = 4  # of Request.first samples, then of twice as many, until they 
 PER_SAMPLE = 0.01  # by which part a blocked sample makes motions shorter, and the dynamic domain smaller
 FREE, OUTSIDE = 40, 3  # blocked samples that a free one, and one outside of all domains, makes up for
 MOST_CHANGE = 40  # blocked samples that count in a round
+WHOLE = np.float32(1000.0)  # samples until they are drawn from all of the joints' ranges
 TRIES = 8  # samples that a slot draws until one lies in the domain of its nearest node
 AWAY = np.float32(1e18)  # where goals in collision are put
 PLANT, EXTEND, CONNECT = range(3)  # steps of a round, by what motions are checked for; PLANT is a CONNECT, too
@@ -170,12 +174,13 @@ def aim(s, now, step, flag, roots):
 @lean_njit
 def extend(s, now, w):
     """EXTEND: slot w draws samples until one lies in the domain of its nearest node; the step from there."""
-    request, bounds, desk, lane = s.request, s.bounds, s.desk, s.worker.lane
+    request, desk, lane = s.request, s.desk, s.worker.lane
     which, seed = extended(now, w), joined_halves(request.seed_low, request.seed_high)
     tree, number = tree_at(s, which), (now.drawn + w) * TRIES
     reach, radius = less(request.reach, now.shorter), less(request.radius, now.closer)
+    width = min(np.float32(now.drawn + w) / WHOLE, np.float32(1.0))
     for t in range(TRIES):
-        sample(seed, number + t, bounds.lower, bounds.upper, desk.b)
+        draw(s.bounds, seed, number + t, width, desk.b)
         parent, squared = nearest(tree.nodes, count_of(now, which), desk.b, desk.squared, lane)
         distance = math.sqrt(squared)
         if distance <= radius or tree.blocked[parent] == ZERO:
@@ -185,6 +190,15 @@ def extend(s, now, w):
             if lane == 0:
                 s.slots.fate[w], s.slots.parent[w] = PROPOSED, parent
             return
+
+
+@lean_njit
+def draw(bounds, seed, number, width, q):
+    """Write the sample `number` of a seed into q. width: of the box, 0 (the near one) to 1 (the whole one)"""
+    for k in range(len(q)):
+        low = bounds.near_lower[k] + width * (bounds.lower[k] - bounds.near_lower[k])
+        high = bounds.near_upper[k] + width * (bounds.upper[k] - bounds.near_upper[k])
+        q[k] = low + (high - low) * uniform01(seed, number, k)
 
 
 @lean_njit
