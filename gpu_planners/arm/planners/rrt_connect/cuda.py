@@ -191,7 +191,7 @@ class Passes:
         self._search, self._shortening, self._scene = search, shortening, scene
         self._problems, self._settings, self._capacity = problems, settings, whole_tiles(NODES_OF_MANY + whole.goals)
         self._blocks, self._team = (launch.blocks_of_each(whole.problems) for launch in (search, shortening))
-        self._least = max(self._blocks, FEW if whole.problems <= search.most_blocks else 0)
+        self._later = FEW if whole.problems <= search.most_blocks else LATER
         row = request_size(self._dof, max(len(query.goals) for query in problems.queries))
         rows, ints = search.mapped("rows", n * row, np.float32), search.mapped("ints", n * INTS, np.int32)
         paths = search.mapped("paths", max(max(n * CORNERS_OF_MANY, CORNERS) * self._dof, room), np.float32)
@@ -212,7 +212,7 @@ class Passes:
         if FIRST.batch >= self._blocks:
             left = self._pass(FIRST, left, 0)
             self._shorten()
-        passes = [one for one in LATER if one.batch >= self._least] or [LATER[-1]]
+        passes = [one for one in self._later if one.batch >= self._blocks] or [LATER[-1]]
         most = max(1, KEPT // tree_sizes(self._dof, self._capacity)[0])
         for group in np.array_split(left, -(-len(left) // most)) if left else ():
             at_work = group.tolist()
