@@ -107,9 +107,11 @@ def batch():
     return problems, [checker_among(maker_of("panda").model, problem) for problem in problems]
 
 
+@pytest.mark.parametrize("blocks", [1, 100], ids=["many problems", "few"])
 @pytest.mark.parametrize("settings", [RAW, replace(RAW, shortcut_rounds=3)], ids=["raw", "shortened"])
-def test_paths_are_free_and_do_not_depend_on_the_room_for_them(batch, settings, monkeypatch):
+def test_paths_are_free_and_do_not_depend_on_the_room_for_them(batch, settings, blocks, monkeypatch):
     """Who finds no room is searched again as before."""
+    monkeypatch.setattr(Launch, "most_blocks", blocks)
     results, launches = solved(*batch, settings)
     assert sum(result.solved for result in results) > len(results) // 2
     for problem, checker, result in zip(*batch, results):

@@ -164,9 +164,8 @@ LATER = (
     Pass(1024, 131072),
     Pass(1024, GREATEST),
 )
-FEW = (
-    32  # samples of a later round, at least, where there are fewer problems than blocks: smaller ones leave warps idle
-)
+# of at most as many problems as blocks, many of which are idle soon
+FEW = (Pass(32, 1024), Pass(64, 2048), *LATER[4:])
 
 
 class Passes:
