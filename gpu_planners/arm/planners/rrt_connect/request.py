@@ -103,7 +103,7 @@ class BatchShape(NamedTuple):
 
 NO_PLACES = np.zeros((1, 2), int)  # of a scene that lies at the beginning
 RANGE, DOMAIN = 3 / 16, 3 / 4  # of the spread of random configurations: what settings of 0 mean
-NEAR = 2.0  # rad or m beyond the start and the goals, from which the first samples are drawn
+NEAR = 2.5  # rad or m beyond the start and the goals, from which the first samples are drawn
 SHORTEST, CLOSEST = 139, 200  # blocked samples, by which these fall to a quarter, and to a seventh
 
 
