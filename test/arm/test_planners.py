@@ -13,9 +13,10 @@ from benchmarks.problems import add_obstacles, load_problems, missing_data, robo
 from gpu_planners.arm import CollisionChecker, CollisionWorld, Status, load_urdf
 from gpu_planners.arm.motion.estimate import estimated_duration
 from gpu_planners.arm.planners import prm, rrt_connect
-from gpu_planners.arm.planners.query import Query
+from gpu_planners.arm.planners.query import Query, open_query
 from gpu_planners.arm.planners.result import path_length
 from gpu_planners.arm.planners.rrt_connect import request
+from gpu_planners.arm.planners.rrt_connect.search import draw
 from gpu_planners.arm.planners.shortcut import shortcut
 from gpu_planners.datasets.furniture import FAMILIES
 from gpu_planners.errors import SettingsError
@@ -249,6 +250,23 @@ def test_weights_count_in_the_cost(panda):
     )
     assert heavy.cost == pytest.approx(path_length(heavy.path, np.array(weights)))
     assert heavy.cost < path_length(plain.path, np.array(weights))
+
+
+def test_first_samples_lie_near_the_start_and_the_goals_and_later_ones_anywhere(panda):
+    checker, settings = CollisionChecker(panda, CollisionWorld(), "cpu"), rrt_connect.Settings()
+    goals = [READY + 0.1, READY - 0.2]
+    queries = [open_query(READY, some, checker, settings, check=False) for some in (goals, goals[:1])]
+    rows, ints = np.zeros((2, request.request_size(7, 2)), np.float32), np.zeros((2, request.INTS), np.int32)
+    problems = request.Problems(queries, [0, 0], np.zeros((2, 2), int))
+    request.write_requests(rows, ints, problems, settings, split=1, capacity=64)
+    for row, least in zip(rows, (READY - 0.2, READY), strict=True):
+        bounds, q = request.open_bounds.py_func(row[request.HEAD :], 7), np.zeros(7, np.float32)
+        np.testing.assert_allclose(bounds.near_lower, np.maximum(panda.lower, least - request.NEAR), rtol=1e-6)
+        np.testing.assert_allclose(bounds.near_upper, np.minimum(panda.upper, READY + 0.1 + request.NEAR), rtol=1e-6)
+        for width, low, high in ((0.0, bounds.near_lower, bounds.near_upper), (1.0, panda.lower, panda.upper)):
+            drawn = np.array([(draw(bounds, 3, i, np.float32(width), q), q.copy())[1] for i in range(3000)])
+            assert (drawn >= low - 1e-6).all() and (drawn <= high + 1e-6).all()
+            assert (np.ptp(drawn, axis=0) > 0.99 * (high - low)).all()
 
 
 @pytest.mark.slow
