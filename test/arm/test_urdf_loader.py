@@ -8,6 +8,7 @@ import pytest
 import trimesh
 
 from gpu_planners.arm.geometry.shapes import ConvexShape, ShapeKind
+from gpu_planners.arm.robot.model import VirtualJoint
 from gpu_planners.arm.urdf.loader import load_urdf
 from gpu_planners.errors import RobotDescriptionError, SettingsError
 
@@ -233,6 +234,17 @@ def test_a_group_is_judged_only_where_it_is_planned():
     }.items():
         with pytest.raises(RobotDescriptionError, match=words):
             load_urdf(GRIPPER, VARIANTS, group=group)
+
+
+def test_virtual_joints_of_the_srdf_are_kept():
+    srdf = """<robot name="arm"><group name="all"><joint name="j1"/><joint name="anchor"/></group>
+      <virtual_joint child_link="base" name="virtual_joint" parent_frame="world" type="floating"/>
+      <virtual_joint child_link="base" name="anchor" parent_frame="map" type="bolted"/></robot>"""
+    urdf = robot(links("base", "tip"), joint("j1", "base", "tip"))
+    kept = (VirtualJoint("virtual_joint", "floating", "world", "base"), VirtualJoint("anchor", "fixed", "map", "base"))
+    assert load_urdf(urdf, srdf).virtual_joints == kept
+    assert load_urdf(urdf, srdf).attach("box", ConvexShape.sphere("box", 0.1, np.eye(4)), "tip").virtual_joints == kept
+    assert load_urdf(urdf).virtual_joints == ()
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,19 @@ DH_ROW = [("a", "f8"), ("alpha", "f8"), ("d", "f8"), ("theta", "f8"), ("prismati
 FRAME_DTYPE = np.dtype([*DH_ROW, ("parent", "i4"), ("joint", "i4"), ("multiplier", "f8"), ("offset", "f8")])
 
 
+@dataclass(frozen=True)
+class VirtualJoint:
+    """A virtual joint of an SRDF: how the robot stands in a frame outside of it. It is never planned.
+
+    type: "fixed", "planar" or "floating"; parent_frame: the frame outside; child_link: the link that stands there
+    """
+
+    name: str
+    type: str
+    parent_frame: str
+    child_link: str
+
+
 @dataclass(frozen=True, eq=False)
 class RobotModel:
     """A robot with its planning joints. Metres, radians; the root link's frame is the world of all poses.
@@ -55,6 +68,7 @@ class RobotModel:
     tip_link: default end-effector link
     other_joints: {name: (lower, upper)} of joints that move, are not planned and mimic none (a gripper's), rad or m
     mimic_joints: names of the joints that mimic another one
+    virtual_joints: those of the SRDF
     attachments: {name: Attachment} of what links carry (see `attach`); their shapes are the last of `shapes`, in order
     tree: what `with_other_joints` places the links by, made by `urdf.loader`; None: such joints cannot be moved
     """
@@ -82,6 +96,7 @@ class RobotModel:
     named_states: dict[str, np.ndarray] = field(default_factory=dict)
     other_joints: dict[str, tuple[float, float]] = field(default_factory=dict)
     mimic_joints: tuple[str, ...] = ()
+    virtual_joints: tuple[VirtualJoint, ...] = ()
     attachments: dict[str, Attachment] = field(default_factory=dict)
     tree: Any = None
 

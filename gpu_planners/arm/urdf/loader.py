@@ -135,6 +135,7 @@ def _model(description, semantics, names, fields, shapes, shape_link):
         },
         other_joints={joint.name: joint.limits or (-np.inf, np.inf) for joint in others},
         mimic_joints=tuple(joint.name for joint in movable if joint.mimic),
+        virtual_joints=semantics.virtual_joints,
         tree=_Tree(description, names, shapes),
     )
 

@@ -4,7 +4,10 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
 from ...errors import RobotDescriptionError, shortened, shown
+from ..robot.model import VirtualJoint
 from .urdf_xml import MOST_ELEMENTS, Description, numbers, parse_xml
+
+VIRTUAL_TYPES = "fixed", "planar", "floating"
 
 
 @dataclass(frozen=True)
@@ -16,6 +19,7 @@ class Semantics:
     tips: {group: tip link} of the groups that are given as one chain
     disabled: {frozenset({link, link}): reason}; None when the SRDF speaks of no pair at all
     states: {state: {joint: value}}, rad or m
+    virtual_joints: in the file's order
     """
 
     groups: dict[str, tuple[str, ...]]
@@ -23,6 +27,7 @@ class Semantics:
     tips: dict[str, str]
     disabled: dict[frozenset, str] | None
     states: dict[str, dict[str, float]]
+    virtual_joints: tuple[VirtualJoint, ...] = ()
 
     def joints_of(self, group: str) -> tuple[str, ...]:
         """Names of the joints that move a group; RobotDescriptionError where it is not there or broken."""
@@ -55,7 +60,8 @@ def read_srdf(text: str, description: Description) -> Semantics:
         raise RobotDescriptionError(f"the SRDF has {len(elements)} groups; allowed: {MOST_ELEMENTS}")
     passive = {joint.get("name") for joint in root.iter("passive_joint")}
     above = {joint.child: joint for joint in description.joints.values()}
-    virtual = {joint.get("name"): joint.get("type") for joint in root.findall("virtual_joint")}
+    virtual_joints = _virtual_joints(root)
+    virtual = {joint.name: joint.type for joint in virtual_joints}
     members: dict[str, set[str]] = {}
     broken: dict[str, str] = {}
     for name in _subgroups_first(elements):
@@ -85,7 +91,18 @@ def read_srdf(text: str, description: Description) -> Semantics:
             if len(words) == 1:  # floating joints have several values and are not planned
                 what = f"SRDF state '{state.get('name')}', joint '{joint.get('name')}'"
                 values[joint.get("name")] = numbers(words[0], 1, what)[0]
-    return Semantics(groups, broken, tips, _disabled(root, description), states)
+    return Semantics(groups, broken, tips, _disabled(root, description), states, virtual_joints)
+
+
+def _virtual_joints(root):
+    """Those that name what they join; MoveIt, too, leaves out others, and takes an unknown type as fixed."""
+    found = []
+    for element in root.findall("virtual_joint"):
+        name, kind = element.get("name"), element.get("type")
+        ends = element.get("parent_frame"), element.get("child_link")
+        if name and all(ends):
+            found.append(VirtualJoint(name, kind if kind in VIRTUAL_TYPES else "fixed", *ends))
+    return tuple(found)
 
 
 def _disabled(root, description):
