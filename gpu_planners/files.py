@@ -1,4 +1,5 @@
-"""Files that anybody may have written: sizes bounded, no pipes and devices, YAML that cannot explode.
+"""Files that anybody may have written: sizes bounded, no pipes and devices, YAML that cannot explode, arrays without
+pickles.
 
 Every function takes the error class of the caller's package, and raises nothing else for a bad file.
 """
@@ -7,7 +8,9 @@ import os
 import re
 import stat
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import yaml
 
 from .errors import shortened, shown
@@ -72,6 +75,41 @@ def read_text_file(path: str | os.PathLike, what: str, error: type[Exception], m
         return read_file(path, what, error, most).decode("utf-8-sig")
     except UnicodeDecodeError as reason:
         raise error(f"{what} {shown(str(path))} cannot be read: it is not UTF-8 text: {reason}") from reason
+
+
+def read_array(
+    path: str | os.PathLike, what: str, error: type[Exception], most: int, mapped: bool = False
+) -> np.ndarray:
+    """The array of a NumPy file .npy of at most `most` bytes. mapped: read from the file when it is asked for"""
+    mode: Any = "r" if mapped else None
+    array = _numpy_file(path, what, error, most, lambda file: np.load(file, mode, allow_pickle=False))
+    if not isinstance(array, np.ndarray):
+        raise error(f"{what} {shown(str(path))} cannot be read: it is an archive; allowed: a NumPy file .npy")
+    return array
+
+
+def read_arrays(path: str | os.PathLike, what: str, error: type[Exception], most: int) -> dict[str, np.ndarray]:
+    """The arrays of a NumPy archive .npz of at most `most` bytes, packed and unpacked."""
+
+    def read(file):
+        with np.load(file, allow_pickle=False) as archive:
+            unpacked = sum(member.file_size for member in archive.zip.infolist())
+            if unpacked > most:
+                raise ValueError(f"it unpacks to {unpacked} bytes; allowed: {most}")
+            return {name: archive[name] for name in archive.files}
+
+    return _numpy_file(path, what, error, most, read)
+
+
+def _numpy_file(path, what, error, most, read):
+    file = regular_file(path, what, error, most)
+    try:
+        with np.errstate(over="raise"):  # of a size in a header
+            return read(file)
+    except Exception as reason:  # zipfile, its decompressors and NumPy's reader of headers have a dozen classes
+        raise error(
+            f"{what} {shown(str(path))} cannot be read: {shortened(reason) or type(reason).__name__}"
+        ) from reason
 
 
 def read_yaml(path: str | os.PathLike, what: str, error: type[Exception], most: int = MOST_BYTES) -> object:

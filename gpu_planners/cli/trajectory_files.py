@@ -17,7 +17,7 @@ import yaml
 
 from ..arm import RobotModel
 from ..arm.trajectory import Trajectory
-from ..files import read_text_file, read_yaml, regular_file
+from ..files import read_array, read_text_file, read_yaml
 from .errors import InputError
 from .robots import is_number
 
@@ -117,7 +117,7 @@ def read_table(file: str | os.PathLike) -> tuple[list[str] | None, np.ndarray]:
     kind = Path(file).suffix.lower()
     try:
         if kind == ".npy":
-            names, rows = None, np.load(regular_file(file, "path", InputError, MOST_BYTES), allow_pickle=False)
+            names, rows = None, read_array(file, "path", InputError, MOST_BYTES)
         elif kind in (".json", ".yaml", ".yml"):
             names, rows = _of_document(read_yaml(file, "path", InputError, MOST_BYTES))
         else:

@@ -134,7 +134,7 @@ def read_manifest(folder: str | os.PathLike) -> dict[str, Any]:
         raise DatasetError(f"'{folder}' is no data set: it has no {MANIFEST}")
     try:
         manifest = json.loads(read_text_file(file, "data set", DatasetError, MOST_BYTES))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DatasetError(f"'{file}' is not JSON: {error}") from error
     if not isinstance(manifest, dict):
         raise DatasetError(f"'{file}' is not the file of a data set")

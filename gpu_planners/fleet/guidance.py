@@ -10,8 +10,8 @@ import numpy as np
 
 from ..arguments import checked
 from ..device import njit
-from ..errors import GridMapError, shortened, shown
-from ..files import file_path
+from ..errors import GridMapError, shown
+from ..files import file_path, read_arrays
 from ..grid.checks import array_of, whole
 from ..grid.maps.grid_map import GridMap
 from .motion import EAST, NORTH, SOUTH, WEST
@@ -23,6 +23,7 @@ NEARLY = 1.3  # times as strict
 MOST_DIFFERENCE = 127  # of states that an action joins (fields.py)
 MOST_COST = MOST_DIFFERENCE - 4 * TURN  # four quarter turns and a move undo a move
 SHORTEST_LANE = 4  # tiles
+MOST_BYTES = 1 << 32  # of a file
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,12 +85,18 @@ class Guidance:
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Guidance":
         """Read what `save` wrote. Raises GridMapError, which names the file."""
-        name = file_path(path, "guidance", GridMapError)
+        found, where = read_arrays(path, "guidance", GridMapError, MOST_BYTES), f"guidance {shown(str(path))}"
+        for name in ("moves", "unit", "turn"):
+            if name not in found:
+                raise GridMapError(f"{where} has no array '{name}'; it has {shown([*found])}")
+        for name in ("unit", "turn"):
+            if found[name].shape or found[name].dtype.kind not in "iu":
+                what = f"{found[name].dtype} {found[name].shape}"
+                raise GridMapError(f"{where}: '{name}' is {what}; allowed: a whole number")
         try:
-            with np.load(name, allow_pickle=False) as file:
-                return cls(file["moves"], int(file["unit"]), int(file["turn"]))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise GridMapError(f"{shown(str(name))} is no file of guidance: {shortened(error)}") from None
+            return cls(found["moves"], int(found["unit"]), int(found["turn"]))
+        except GridMapError as error:
+            raise GridMapError(f"{where}: {error}") from None
 
 
 def one_way(grid: GridMap, against: int, turn: int = TURN) -> Guidance:

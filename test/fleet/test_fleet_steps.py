@@ -580,7 +580,7 @@ def test_guidance_is_saved_and_learnt(tmp_path):
         both.append(run(fleet, free, 30)[0])
     assert (both[0] == both[1]).all()
     (tmp_path / "other").write_text("no guidance")
-    with pytest.raises(GridMapError, match="other' is no file of guidance"):
+    with pytest.raises(GridMapError, match="guidance '.*other' cannot be read: "):
         Guidance.load(tmp_path / "other")
     with pytest.raises(GridMapError, match=r"guidance is for a map of \(16, 20\) tiles; this one has \(3, 3\)"):
         FleetPlanner(GridMap(np.ones((3, 3))), "four", "cpu", guidance=best)

@@ -400,5 +400,8 @@ def test_guidance_of_a_file_is_used_where_it_fits(tmp_path):
     assert fleet.planner.guidance.moves.shape == (5, 5, 4) and "(4, 6) tiles" in fleet.guidance_fault
     fleet.configure(FleetParameters(device="cpu", guidance_file=str(tmp_path / "none.npz")))
     assert "none.npz" in fleet.guidance_fault
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "hall.npz").read_bytes()[:100])
+    fleet.configure(FleetParameters(device="cpu", guidance_file=str(tmp_path / "cut.npz")))
+    assert "cut.npz" in fleet.guidance_fault
     fleet.configure(FleetParameters(device="cpu"))
     assert not fleet.guidance_fault

@@ -12,7 +12,6 @@ import hashlib
 import logging
 import os
 import tempfile
-import zipfile
 from typing import TYPE_CHECKING, NamedTuple
 
 import lazy_loader
@@ -20,6 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...code_cache import cache_folder
+from ...errors import ObstacleError
+from ...files import read_arrays
 from .meshes import check_mesh
 from .shapes import ConvexShape
 
@@ -38,6 +39,7 @@ CUTS = np.arange(1, 12) / 12  # where a slab may be cut, as fractions of its wid
 LEAST_GAIN = 0.02  # a cut must save this fraction of the whole mesh's hull volume
 SAMPLE_SPACING = 0.002  # m, of the surface samples that distances are measured to
 MAX_SAMPLES = 100_000
+MOST_CACHED_BYTES = 1 << 28  # of the pieces of a mesh
 MAX_FINE_FACES = 30_000  # of a hull, the largest ones, that are looked at in 28 points each; the others in one
 CHUNK = 2**16  # sample-to-facet distances at a time: 512 KiB, which stay in the cache
 MOST_DISTANCES = 10**9  # of samples to facets that `uncovered` computes, a few seconds
@@ -189,9 +191,9 @@ def _cache_key(mesh, tolerance):
 
 def _read_cache(key):
     try:
-        with np.load(cache_folder() / f"pieces-{key}.npz", allow_pickle=False) as stored:
-            pieces = np.split(stored["vertices"], stored["ends"][:-1])
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):  # absent, or cut short by a crash
+        stored = read_arrays(cache_folder() / f"pieces-{key}.npz", "pieces", ObstacleError, MOST_CACHED_BYTES)
+        pieces = np.split(stored["vertices"], stored["ends"][:-1])
+    except (KeyError, ValueError, IndexError, TypeError):  # absent, or damaged
         return None
     return pieces if all(len(points) >= 4 and np.isfinite(points).all() for points in pieces) else None
 

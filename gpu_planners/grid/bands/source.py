@@ -1,14 +1,15 @@
 """The rows of a large map, of which each rank asks only for those of its band."""
 
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...arguments import checked
-from ...errors import GridMapError, shortened, shown
-from ...files import file_path
+from ...errors import GridMapError, shown
+from ...files import read_array
 from ..checks import number, whole
 from ..maps.grid_map import GridMap
 
@@ -56,15 +57,9 @@ class MapRows:
     def of_file(path: str | os.PathLike) -> "MapRows":
         """Of a NumPy file (.npy) of costs (rows, cols), uint8, which every rank's machine must see. Only the rows asked
         for are read. Raises GridMapError."""
-        path = file_path(path, "the map", GridMapError)
-        try:
-            costs = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise GridMapError(
-                f"{path}: {shortened(error)}; allowed: a NumPy file .npy of costs (rows, cols)"
-            ) from None
-        if not isinstance(costs, np.ndarray) or costs.ndim != 2 or costs.dtype != np.uint8:
-            what = f"an array {costs.shape} of {costs.dtype}" if isinstance(costs, np.ndarray) else "an archive"
+        costs = read_array(path, "the map", GridMapError, sys.maxsize, mapped=True)
+        if costs.ndim != 2 or costs.dtype != np.uint8:
+            what = f"an array {costs.shape} of {costs.dtype}"
             raise GridMapError(f"{path} holds {what}; allowed: an array (rows, cols) of uint8 costs")
         return MapRows.of_array(costs)
 

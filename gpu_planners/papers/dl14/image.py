@@ -21,12 +21,14 @@ from ...arm.spaces import interface
 from ...arm.spaces.interface import Packed
 from ...arm.spaces.plane_checker import PlaneChecker
 from ...device import lean_njit
-from ...errors import ObstacleError, RobotDescriptionError
+from ...errors import ObstacleError, RobotDescriptionError, shortened, shown
+from ...files import regular_file
 from ...parallel.layout import Float32, Int32, floats, ints, layout
 from ...parallel.memory import item
 from ...parallel.team import any_lane, lane_count
 from ...ranges import ROUNDOFF
 
+MOST_BYTES = 1 << 30  # of a file
 ZERO = np.float32(0)
 LEAST_MARGIN, GREATEST_MARGIN = 1e-3, 0.05  # pixels
 
@@ -143,8 +145,12 @@ def read_image(image: str | os.PathLike | np.ndarray) -> np.ndarray:
     else:
         from PIL import Image
 
-        with Image.open(image) as opened:
-            grey = np.asarray(opened.convert("L"))
+        file = regular_file(image, "the image", ObstacleError, MOST_BYTES)
+        try:
+            with Image.open(file) as opened:
+                grey = np.asarray(opened.convert("L"))
+        except Exception as error:  # Pillow's readers raise all kinds of errors for malformed files
+            raise ObstacleError(f"the image {shown(str(file))} cannot be read: {shortened(error)}") from error
     if grey.ndim != 2 or grey.size == 0:
         raise ObstacleError(f"the image has shape {grey.shape}; allowed: (rows, columns)")
     if grey.dtype == bool:
