@@ -7,7 +7,7 @@ from numba import prange
 from ..device import lean_njit, njit
 from ..parallel.threads import one_thread
 from .crew import Agents, Ranked, Rules
-from .fields import cost_to_go, difference, plan_fields
+from .fields import FAR, cost_to_go, difference, exits, gain, leaving, plan_fields
 from .lanes import Lanes
 from .motion import Options
 from .repair import Change, repair_fields
@@ -73,7 +73,10 @@ def follow(a, agents, values, lanes):
     slot, tile, heading, headings = agents.slot[a], agents.tile[a], agents.heading[a], lanes.headings
     if slot < 0:
         agents.left[a] = 0
-    elif agents.fresh[a]:
+    elif not lanes.free[tile]:
+        cost = leaving(heading, exits(tile, agents.goal[a], slot, values, lanes), lanes)
+        agents.left[a] = cost if cost < FAR else 0
+    elif agents.fresh[a] or not lanes.free[agents.was_tile[a]]:
         agents.left[a] = cost_to_go(tile, heading, agents.goal[a], values[slot], lanes)
     else:
         was = agents.was_tile[a] * headings + agents.was_heading[a]
@@ -83,7 +86,7 @@ def follow(a, agents, values, lanes):
 
 @lean_njit
 def rank_options(a, agents, options, values, lanes, rules, step_cost, ranked):
-    """Sort the options of agent a that stay on free tiles by cost.
+    """Sort the options of agent a that enter free tiles alone by cost.
 
     values: fields (slots, states)
     step_cost: (S, 3) int32 scratch: cost to go minus that now, its sum over ticks, tick of arrival or -1
@@ -91,6 +94,7 @@ def rank_options(a, agents, options, values, lanes, rules, step_cost, ranked):
     table, heading, tile = agents.table[a], agents.heading[a], agents.tile[a]
     first, last = options.first_step[table], options.first_step[table + 1]
     slot, goal, headings = agents.slot[a], agents.goal[a], lanes.headings
+    out = exits(tile, goal, slot, values, lanes)
     for step in range(first, last):
         parent = options.parent[step]
         here = tile + options.ahead[step, heading]
@@ -99,7 +103,8 @@ def rank_options(a, agents, options, values, lanes, rules, step_cost, ranked):
             step_cost[row, 0], step_cost[row, 1], step_cost[row, 2] = 0, 0, -1
             continue
         up = parent - first
-        if step_cost[up, 0] == NO_OPTION or not lanes.free[here]:
+        there = tile + options.ahead[parent, heading]
+        if step_cost[up, 0] == NO_OPTION or (here != there and not lanes.free[here]):
             step_cost[row, 0] = NO_OPTION
             continue
         ticks = options.tick[step] - options.tick[parent]
@@ -107,9 +112,8 @@ def rank_options(a, agents, options, values, lanes, rules, step_cost, ranked):
         if slot < 0:
             cost = options.moves[step]
         elif arrived < 0:
-            there = tile + options.ahead[parent, heading]
-            was = values[slot, there * headings + (heading + options.turn[parent]) % headings]
-            cost += difference(values[slot, here * headings + (heading + options.turn[step]) % headings], was)
+            was, now = (heading + options.turn[parent]) % headings, (heading + options.turn[step]) % headings
+            cost += gain(there, was, here, now, slot, values, lanes, out)
             if here == goal and not rules.holding:
                 arrived = options.tick[step]
                 cost -= (rules.horizon - arrived) * lanes.unit

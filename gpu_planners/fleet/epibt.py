@@ -152,34 +152,40 @@ def pass_over(common, colour, agents, options, rules, ranked, plans, stacks):
                 _push(a, crew, aim)
 
 
-def inherit(broken, agents, options, rules, ranked, plans, stacks):
+def inherit(broken, free, agents, options, rules, ranked, plans, stacks):
     """Each agent reserves what is left of its previous option, or a better one on the same tiles; broken ones wait.
 
-    broken: (N,) uint8, agents that are not where they were to be, or whose way is blocked
+    broken: (N,) uint8, agents that are not where they were to be; those whose way is blocked join them
+    free: (tiles,) uint8
     plans.option: what is left of the options before; plans.held: NOBODY everywhere
     """
     there = np.flatnonzero(agents.there)
     plans.held[agents.origin[there], 0] = there
     # after the origins: who was observed on a tile that another one leaves wins
-    _inherit_each(broken, agents, options, rules, ranked, plans, stacks)
+    _inherit_each(broken, free, agents, options, rules, ranked, plans, stacks)
 
 
 @njit(parallel=True)
-def _inherit_each(broken, agents, options, rules, ranked, plans, stacks):
+def _inherit_each(broken, free, agents, options, rules, ranked, plans, stacks):
     for a in prange(len(agents.tile)):
         if agents.there[a]:
-            _inherit(np.int64(a), broken, Crew(agents, options, rules, ranked, plans, stacks))
+            _inherit(np.int64(a), broken, free, Crew(agents, options, rules, ranked, plans, stacks))
 
 
 @lean_njit
-def _inherit(a, broken, crew):
+def _inherit(a, broken, free, crew):
     agents, options, ranked, plans = crew.agents, crew.options, crew.ranked, crew.plans
     plans.held[agents.tile[a], 0] = a
+    track, before = options.track[plans.option[a]], agents.tile[a]
+    for tick in range(1, plans.held.shape[1]):
+        here = agents.tile[a] + options.here[track, agents.heading[a], tick]
+        if here != before and not free[here]:
+            broken[a] = 1
+        before = here
     if agents.still[a] or broken[a]:
         broken[a] = 1
         plans.option[a], plans.cost[a] = options.stay[agents.table[a]], 0
         return
-    track = options.track[plans.option[a]]
     for place in range(ranked.many[a]):
         if options.track[ranked.option[a, place]] == track:
             plans.option[a], plans.cost[a] = ranked.option[a, place], ranked.cost[a, place]

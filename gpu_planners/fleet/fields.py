@@ -20,6 +20,7 @@ HALF, WRAP = 128, 255
 BUCKETS = 128  # more than an action costs
 SHARED_STATES = 1 << 20  # fewer are planned on one thread: others take long to wake up
 UNREACHED = np.int32(2**31 - 1)
+FAR = 1 << 30  # cost of a way that does not exist
 
 
 @lean_njit
@@ -29,8 +30,69 @@ def difference(after, before):
 
 
 @lean_njit
+def exits(tile, goal, slot, values, lanes):
+    """-> for a blocked tile, of which fields say nothing, the cost of the cheapest way that leaves it to the east,
+    south, west, north and leads to the goal, or beside a blocked goal; FAR where there is none. All 0 for a free tile
+
+    values: fields (slots, states), of which `slot` is that of the goal, -1 without one
+    """
+    if lanes.free[tile] or slot < 0:
+        return np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    field = values[slot]
+    return (
+        _exit(tile, 0, goal, field, lanes),
+        _exit(tile, 1, goal, field, lanes),
+        _exit(tile, 2, goal, field, lanes),
+        _exit(tile, 3, goal, field, lanes),
+    )
+
+
+@lean_njit
+def _exit(tile, direction, goal, field, lanes):
+    there = tile + ahead(direction, lanes.width)
+    if not lanes.free[there]:
+        return np.int64(FAR)
+    cost, end = _descend(there, direction % lanes.headings, goal, field, lanes)
+    arrives = end == goal
+    for way in range(4):
+        arrives |= not lanes.free[goal] and end + ahead(way, lanes.width) == goal
+    return np.int64(cost + int(lanes.forward[tile, direction]) if arrives else FAR)
+
+
+@lean_njit
+def leaving(heading, out, lanes):
+    """-> cost to go of an agent with a heading on a blocked tile, whose `exits` are `out`, or FAR"""
+    least = np.int64(FAR)
+    for direction in range(4):
+        quarters = (direction - heading) & 3 if lanes.headings == 4 else 0
+        turns = 1 if quarters == 3 else quarters
+        least = min(least, out[direction] + turns * lanes.turn)
+    return least
+
+
+@lean_njit
+def gain(tile, heading, there, turned, slot, values, lanes, out):
+    """-> cost-to-go of the state (there, turned) minus that of (tile, heading), from which an action leads to it, at
+    most 127 either way. out: `exits` of the tile, if it is blocked; it may be left, not entered"""
+    headings = lanes.headings
+    if lanes.free[tile]:
+        return difference(values[slot, there * headings + turned], values[slot, tile * headings + heading])
+    after = leaving(turned, out, lanes)
+    for direction in range(4):
+        if tile + ahead(direction, lanes.width) == there:
+            after = out[direction] - int(lanes.forward[tile, direction])
+    return min(max(after - leaving(heading, out, lanes), 1 - HALF), HALF - 1)
+
+
+@lean_njit
 def cost_to_go(tile, heading, goal, field, lanes):
-    """-> cost of the cheapest way from a state to the goal, or as far as it leads, found by descending the field"""
+    """-> cost of the cheapest way from a state on a free tile to the goal, or as far as it leads"""
+    return _descend(tile, heading, goal, field, lanes)[0]
+
+
+@lean_njit
+def _descend(tile, heading, goal, field, lanes):
+    """-> cost of the cheapest way from a state on a free tile to the goal, or as far as it leads; where it ends"""
     cost, headings = 0, lanes.headings
     for _ in range(len(field)):  # where the goal is cut off, a field may lead round and round
         if tile == goal:
@@ -52,7 +114,7 @@ def cost_to_go(tile, heading, goal, field, lanes):
             break  # the tile is blocked, or cut off
         cost -= down
         tile, heading = next_tile, next_heading
-    return cost
+    return cost, tile
 
 
 class FieldStore:

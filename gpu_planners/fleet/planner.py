@@ -313,7 +313,6 @@ class FleetPlanner:
             self._fields.repair(Change(blocked, freed, before.free, after.free, self._parts), after)
             self._set_lanes(after)
             stepper.crew.agents.fresh[:] = stepper.progress.changed[:] = 1
-        stepper.find_blocked(self._lanes.free)
 
     @property
     def memory_bytes(self) -> int:

@@ -43,7 +43,7 @@ class Stepper:
     """The agents of a fleet, and how they move.
 
     paces, rules, crew, progress: of the current agents; steps: since they were put there
-    broken: (N,) uint8, who is not where the planner had it, or whose way is blocked
+    broken: (N,) uint8, who is not where the planner had it
     """
 
     def __init__(self, padded: PaddedMap, motion: Motion, settings: Settings):
@@ -129,12 +129,6 @@ class Stepper:
     def take_rules(self, rules: Rules):
         self.rules, self.crew = rules, self.crew._replace(rules=rules)
 
-    def find_blocked(self, free: np.ndarray):
-        """Mark agents whose options lead over tiles that are blocked now. free: (tiles,) uint8"""
-        agents, options, _, _, plans, _ = self.crew
-        tiles = agents.tile[:, None] + options.here[options.track[plans.option], agents.heading]
-        self.broken[(free[tiles[:, 1:]] == 0).any(axis=1, where=tiles[:, 1:] != agents.tile[:, None])] = 1
-
     def move(
         self, engine, lanes: Lanes, parts: np.ndarray, room: np.ndarray, until: float, in_time: bool
     ) -> np.ndarray:
@@ -178,7 +172,7 @@ class Stepper:
         with one_thread(len(agents.tile) < SHARED_AGENTS):
             self._make_room(order, nothing_to_do, lanes, room)
             self._deadlocks.lead(agents, self.crew.options, self.crew.ranked)
-            epibt.inherit(self.broken, *self.crew)
+            epibt.inherit(self.broken, lanes.free, *self.crew)
             if self.broken.any():
                 epibt.settle(self.broken, self.crew)
             self._pass(order, False, None)
@@ -218,7 +212,7 @@ class Stepper:
             self._window, self._since = new_window(agents, lanes.free.size, lanes.headings), self.steps
             self.broken[:] = 1
         stands = ((agents.still > 0) | (self.broken > 0)).astype(np.uint8)
-        go_on(stands, agents, self._window)
+        go_on(stands, lanes.free, agents, self._window)
         until_ns = clock_ns() + int(1e9 * (until - time.perf_counter()))
         ways = agents, values, lanes, self.rules, self._window
         improve(order, self.progress.stalled, self.steps, until_ns, *ways)

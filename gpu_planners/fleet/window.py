@@ -16,7 +16,7 @@ import numpy as np
 from ..device import lean_njit, njit
 from ..parallel.team import clock_ns
 from .crew import Agents, Rules
-from .fields import difference
+from .fields import exits, gain
 from .lanes import Lanes, ahead
 from .ways import NOBODY
 
@@ -71,8 +71,12 @@ def _stay(a, window):
 
 
 @njit
-def go_on(stands, agents, window):
-    """Begin the next window where agents are now. stands: (N,) uint8, who stays, as do all whose ways that blocks"""
+def go_on(stands, free, agents, window):
+    """Begin the next window where agents are now.
+
+    stands: (N,) uint8, who stays, as do those whose ways lead onto blocked tiles and all whose ways that blocks
+    free: (tiles,) uint8
+    """
     tile, heading, held = window.tile, window.heading, window.held
     n = len(tile)
     queue, count = np.empty(n, np.int32), 0
@@ -85,6 +89,9 @@ def go_on(stands, agents, window):
         as_planned = tile[a, 1] == agents.tile[a] and heading[a, 1] == agents.heading[a]
         tile[a, :-1], heading[a, :-1] = tile[a, 1:].copy(), heading[a, 1:].copy()
         tile[a, 0], heading[a, 0] = agents.tile[a], agents.heading[a]
+        for tick in range(1, WINDOW + 1):
+            if tile[a, tick] != tile[a, tick - 1] and not free[tile[a, tick]]:
+                stands[a] = 1
         if stands[a] or not as_planned:
             stands[a] = 1
             _stay(a, window)
@@ -133,6 +140,7 @@ def _search(a, alone, agents, values, lanes, rules, window):
     window.number[0] += 1
     number, side = window.number[0], 2 * WINDOW + 1
     start_row, start_col = divmod(window.tile[a, 0], lanes.width)
+    out = exits(window.tile[a, 0], goal, slot, values, lanes)
     node[0, 0], node[0, 1], node[0, 2], node[0, 3] = window.tile[a, 0], window.heading[a, 0], 0, 0
     node[0, 4], node[0, 5], node[0, 6] = slot < 0, -1, -1
     bucket[0] = 0
@@ -177,8 +185,7 @@ def _search(a, alone, agents, values, lanes, rules, window):
             if arrived:
                 cost = min(cost, 1)
             elif action >= 0:
-                was = values[slot, tile * headings + heading]
-                now += difference(values[slot, there * headings + turned], was)
+                now += gain(tile, heading, there, turned, slot, values, lanes, out)
                 came = int(there == goal)
             price = at + cost + now - left
             if price >= MOST_COST:
@@ -210,8 +217,8 @@ def _take(a, cost, window):
 @lean_njit
 def _cost_of(a, agents, values, lanes, window):
     """-> what the way of agent a costs"""
-    slot, goal, headings, cost, left = agents.slot[a], agents.goal[a], lanes.headings, 0, 0
-    arrived = slot < 0
+    slot, goal, cost, left = agents.slot[a], agents.goal[a], 0, 0
+    arrived, out = slot < 0, exits(window.tile[a, 0], goal, slot, values, lanes)
     for tick in range(WINDOW):
         tile, heading = window.tile[a, tick], window.heading[a, tick]
         there, turned = window.tile[a, tick + 1], window.heading[a, tick + 1]
@@ -226,7 +233,7 @@ def _cost_of(a, agents, values, lanes, window):
                 for direction in range(4):
                     if tile + ahead(direction, lanes.width) == there:
                         cost += lanes.forward[tile, direction]
-            left += difference(values[slot, there * headings + turned], values[slot, tile * headings + heading])
+            left += gain(tile, heading, there, turned, slot, values, lanes, out)
             arrived = there == goal
     return cost + left
 

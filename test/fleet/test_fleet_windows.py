@@ -96,7 +96,7 @@ def test_the_way_of_an_agent_is_the_cheapest_one_among_the_others(motion, follow
         assert has_windows(fleet)
         fleet._rank(goals)
         engine, crew, ways = fleet._engine, fleet._stepper.crew, fleet._stepper._window
-        window.go_on(np.zeros(14, np.uint8), crew.agents, ways)
+        window.go_on(np.zeros(14, np.uint8), fleet._lanes.free, crew.agents, ways)
         given = crew.agents, engine.host_fields(crew.agents.slot), fleet._lanes, fleet._stepper.rules, ways
         window.improve(np.arange(14, dtype=np.int32), np.zeros(14, np.int64), 0, 0, *given)  # each one by itself
         for a in range(14):
