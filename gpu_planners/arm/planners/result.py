@@ -36,6 +36,11 @@ class PlanningResult:
     history: (H, 3) float64 of planners that go on after the first path: samples, seconds, cost at each improvement
     moved_to_limits: a text for each value of the start and of the goal reached that was outside its joint limit, by
         Settings.limit_tolerance at most, and was taken to it: "start panda_joint1 = 2.898 taken to 2.8973"
+    blocked: (body, body, share) of a search that ended without a path, most first: which links and obstacles meet where
+        blocked extensions of its trees first meet anything, and in which share of them. Several pairs of one extension
+        count each. `solve` fills it, `solve_batch` leaves it to `explained`
+    blocked_motions, blocked_trees: (B, 2, dof) float64 rad or m, (B,) int32: a uniform sample of those extensions, at
+        most 64, and the tree of each: 0 from the start, 1 from the goals
     """
 
     status: Status
@@ -47,6 +52,9 @@ class PlanningResult:
     message: str = ""
     history: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
     moved_to_limits: tuple[str, ...] = ()
+    blocked: tuple[tuple[str, str, float], ...] = ()
+    blocked_motions: np.ndarray = field(default_factory=lambda: np.zeros((0, 2, 0)))
+    blocked_trees: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
 
     @property
     def solved(self) -> bool:

@@ -24,6 +24,7 @@ from ....parallel.layout import floats, ints, layout
 from ....parallel.sampling import sample, uniform01
 from ....parallel.team import Worker, lane_count, late, least_lane, meet, sum_lanes, sync_lanes
 from ...spaces.interface import END_FREE, NOTHING, Space, motion_free
+from ..blocked import KEPT, log_blocked
 from ..node_store import FAR, ZERO, Desk, load, nearest, place, put, squared_distance, steer
 
 CLASSES = 32  # neighbours are the nearest nodes among the nearest of each residue class of node numbers
@@ -75,6 +76,9 @@ class Report(NamedTuple):
     drawn: np.ndarray = ints("1")
     parents: np.ndarray = ints("2 * capacity")  # nodes
     neighbours: np.ndarray = ints("2 * capacity * tried")  # nodes, NONE or UNTRIED - node
+    log_ends: np.ndarray = floats(f"2 * {KEPT} * dof")  # see `blocked`
+    log_seen: np.ndarray = ints(f"{KEPT}")
+    log_tree: np.ndarray = ints(f"{KEPT}")
 
 
 class PrmJob(NamedTuple):
@@ -223,6 +227,8 @@ def attempt(job, now, task):
     if i >= 0:
         if is_free:
             keep(job, now, i, other)
+        elif other >= 0:
+            log_blocked(job.report, np.uint64(ask.seed), now.drawn + i, i, i & 1, desk.a, desk.b, lane)
         if lane == 0:
             trees.parents[i] = other if is_free else NONE
     elif lane == 0:

@@ -7,6 +7,8 @@ Departures: p_G moves a uniform draw to the nearest node, so that nodes with muc
 preferred; a new node is tried with its nearest neighbours within the radius, not with all.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -15,6 +17,7 @@ from ....errors import SettingsError
 from ....papers.dl14 import versions
 from ....parallel.sampling import folded_seed, samples
 from ....parallel.team import clock_ns
+from ..blocked import explained
 from ..query import Query, check_call, in_pieces, open_query
 from ..result import PlanningResult
 from ..shortcut import shortcut, warm_up_shortcut
@@ -60,11 +63,11 @@ def solve(
         query = open_query(start, goals, checker, settings)
     if not isinstance(query, Query):
         return query
-    path, goal, drawn = None, -1, 0
+    path, goal, drawn, log = None, -1, 0, {}
     if roadmap is not None:
         path, goal = _through(roadmap, query, settings)
     if path is None:
-        path, goal, drawn = _search(query, settings, seed, batch, ranks)
+        path, goal, drawn, log = _search(query, settings, seed, batch, ranks)
         if path is not None and roadmap is not None:
             numbers = roadmap.add_nodes(path) + np.arange(len(path))
             roadmap.add_edges(np.stack([numbers[:-1], numbers[1:]], axis=1), np.full(len(path) - 1, FREE))
@@ -72,7 +75,8 @@ def solve(
     def result():
         if path is None:
             # by the samples: where another rank was late, this one's clock may not be
-            return query.exhausted(drawn) if drawn >= settings.max_samples else query.timed_out(drawn)
+            failed = query.exhausted if drawn >= settings.max_samples else query.timed_out
+            return explained(replace(failed(drawn), **log), checker)
         short = shortcut(path, checker, settings.shortcut_rounds, seed, query.weights, query.deadline)
         return query.solved(short, goal, drawn)
 
@@ -116,19 +120,19 @@ def _warm_up(checker, settings):
 
 
 def _search(query, settings, seed, batch, ranks):
-    """-> path (K, dof) or None, number of its goal, samples."""
+    """-> path (K, dof) or None, number of its goal, samples, the log of blocked extensions."""
     if settings.version:
-        return versions.grow_by_version(query, settings, seed, batch, ranks)
+        return *versions.grow_by_version(query, settings, seed, batch, ranks), {}
     trees = GrowingTrees(query, settings, batch, seed)
     while not trees.met:
         if trees.drawn >= settings.max_samples or query.late():
-            return None, -1, trees.drawn
+            return None, -1, trees.drawn, trees.log()
         trees.grow(settings.max_samples)
     graph, first_goal = trees.graph(query.weights)
     chain = graph.shortest_path(0, first_goal + np.arange(len(query.goals)), query.checker, query.deadline)
     if chain:
-        return graph.nodes[chain], chain[-1] - first_goal, trees.drawn
-    return *trees.way(), trees.drawn  # there was no time for the shortest path
+        return graph.nodes[chain], chain[-1] - first_goal, trees.drawn, {}
+    return *trees.way(), trees.drawn, {}  # there was no time for the shortest path
 
 
 def _through(roadmap, query, settings):

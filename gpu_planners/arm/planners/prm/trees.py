@@ -7,6 +7,7 @@ import numpy as np
 from ....device import njit
 from ....parallel.team import Worker, borrowed, deadline_in, left_ms
 from ...spaces.interface import space_of
+from ..blocked import read_log
 from ..node_store import new_desk, whole_tiles
 from ..query import Query, dry_query, warm_once
 from .growth import NONE, UNTRIED, GrowthCall, Report, buffer_sizes, grow, open_job, open_report
@@ -50,6 +51,7 @@ class GrowingTrees:
         )
         self.met, self.drawn = False, 0
         self._allocate(ask, np.concatenate([query.lower, query.upper]))
+        self._report.log_seen[:] = 0
         nodes, parents, neighbours = _by_tree(ask, self._report)
         nodes[0, 0], nodes[1, :goals] = query.start, query.goals
         for of in (parents, neighbours):
@@ -93,6 +95,10 @@ class GrowingTrees:
                 way.append(int(parents[way[-1]]))
         return self._report.nodes.reshape(-1, ask.dof)[ways[0][::-1] + ways[1]], ways[1][-1] - ask.capacity
 
+    def log(self) -> dict[str, np.ndarray]:
+        """The blocked extensions, as `read_log` has them."""
+        return read_log(self._report)
+
     def _double(self):
         """Twice the room; the trees move over."""
         old, kept = self._ask, Report(*(part.copy() for part in self._report))
@@ -103,6 +109,8 @@ class GrowingTrees:
         self._allocate(old._replace(first=2, capacity=2 * old.capacity), kept.bounds)
         for part, values in zip(_by_tree(self._ask, self._report), _by_tree(old, kept)):
             part[:, : old.capacity] = values
+        for part, values in zip(self._report[-3:], kept[-3:]):  # the log
+            part[:] = values
 
 
 def warm_up_trees(checker) -> None:

@@ -29,7 +29,7 @@ from . import request
 from .answer import solve_one
 from .apart import solve_apart
 from .request import ANSWER, INTS, NODES, SEARCHING, SOLVED, STOPPED, BatchShape, Problems
-from .state import CORNERS, state_sizes
+from .state import CORNERS, state_sizes, trees_on_host
 
 CHUNK = 32  # samples between two returns to Python, where a search sees Ctrl-C and how far the others are
 SEARCHES, LEAD = 2, 64  # searches of a query, where the settings do not say; samples by which one is ahead of the next
@@ -129,7 +129,7 @@ class _Search:
 
     def __init__(self, query, settings, seed, stop, stack):
         batch, dof, capacity = settings.batch or 1, len(query.start), whole_tiles(NODES + len(query.goals))
-        self._query, self._until, self._stop = query, 0, stop
+        self._query, self._until, self._stop, self._capacity = query, 0, stop, capacity
         self.batch, self.most = batch, settings.max_samples
         self._buffers = stack.enter_context(_memory(*state_sizes(dof, capacity, batch, 1)))
         self._row = np.empty(request.request_size(dof, len(query.goals)), dtype=np.float32)
@@ -171,7 +171,11 @@ class _Search:
 
     def result(self, samples=None):
         """samples: of all searches of the query; none: there was only this one"""
-        return request.read_answer(self._ints.tolist(), self._paths, self._query, samples=samples)
+        ints = self._ints.tolist()
+        return request.read_answer(ints, self._paths, self._query, samples=samples, log=self._trees)
+
+    def _trees(self):
+        return trees_on_host(*self._buffers, len(self._query.start), self._capacity)
 
 
 def _race(searches, stop):

@@ -5,6 +5,7 @@ A batch of problems is searched in passes: easy problems, which are most, get li
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,15 +14,28 @@ from numba import cuda
 from ....device import cuda_jit
 from ....parallel.team import left_ms
 from ...spaces.cuda import REGISTERS, WARPS
+from ..blocked import read_log
 from ..launch_cuda import TeamLaunch, desk_of_lane, grid_worker, team_worker
 from ..node_store import whole_tiles
 from ..query import Query
 from ..result import PlanningResult
 from . import answer, request
 from .apart import solve_apart
-from .request import ANSWER, INTS, NO_PLACES, NODES, SEARCHING, SOLVED, BatchShape, Problems, request_size, set_fields
+from .request import (
+    ANSWER,
+    INTS,
+    NO_PLACES,
+    NODES,
+    SEARCHING,
+    SOLVED,
+    STOPPED,
+    BatchShape,
+    Problems,
+    request_size,
+    set_fields,
+)
 from .scene_store import GREATEST, SceneStore, sizes_of
-from .state import CORNERS, state_sizes, tree_sizes, work_sizes
+from .state import CORNERS, state_sizes, tree_sizes, trees_on_host, work_sizes
 
 BLOCKS_FOR_ONE, BLOCKS_FOR_MANY = 2, 4  # on each multiprocessor
 FIRST_FOR_ONE, BATCH_FOR_ONE = 128, 1024  # samples of a round: see Request
@@ -107,7 +121,8 @@ class CudaEngine:
             given, scene = (row.device, ints.device, paths.device), launch.scene(query.checker.device_scene())
             kernels = (self._search_one, self._shorten_one)[: 2 if settings.shortcut_rounds else 1]
             launch.run_again(kernels, *given, *scene, floats, memory)
-            return request.read_answer(ints.host.tolist(), paths.host, query)
+            where = floats, memory, self._dof, capacity
+            return request.read_answer(ints.host.tolist(), paths.host, query, log=lambda: trees_on_host(*where))
 
     def solve_each(self, query: Query, settings, seeds: Iterable[int]) -> Iterator[PlanningResult]:
         """One query with each seed, one after the other."""
@@ -202,6 +217,7 @@ class Passes:
         self._results: list[PlanningResult | None] = [None] * n
         self._raw: list[int] = []  # problems whose paths are to be shortened
         self._ready: list[int] = []  # those whose answers are to be read
+        self._logs: dict[int, dict] = {}  # of problems without a path, as `read_log` has them
         self._written = self.required = 0
 
     def solve(self) -> list[PlanningResult | None]:
@@ -221,9 +237,19 @@ class Passes:
                 if not at_work:
                     break
                 self._ask(at_work, fresh=0)
+            self._keep_logs(group.tolist())
         self._shorten()
         self._read()
-        return self._results
+        return [replace(found, **self._logs.get(i, {})) if found else None for i, found in enumerate(self._results)]
+
+    def _keep_logs(self, numbers):
+        """Bring what the searches logged that found no path, before others use the memory of their trees."""
+        sizes = tree_sizes(self._dof, self._capacity)
+        trees = self._work(self._search, "trees", len(numbers), sizes)
+        for at, number in enumerate(numbers):
+            if self._ints[number, ANSWER] in (SEARCHING, STOPPED):
+                own = (part[at * size : (at + 1) * size] for part, size in zip(trees, sizes))
+                self._logs[number] = read_log(trees_on_host(*own, self._dof, self._capacity))
 
     def _ask(self, numbers, **fields):
         """Set fields of the Requests of problems."""

@@ -24,6 +24,7 @@ from ....parallel.sampling import folded_seed
 from ....parallel.team import clock_ns
 from ....settings import changed, setting
 from ...motion.estimate import estimated_duration, estimated_durations
+from ..blocked import explained
 from ..query import Query, check_call, dry_query, open_query, warm_once
 from ..result import PlanningResult, Status, path_length
 from ..settings import RANGE_RULE, PlannerSettings
@@ -120,7 +121,7 @@ def solve(
     if not isinstance(query, Query):
         return query
     best = engine.solve(query, settings, seed)
-    return _improved(best, query, settings, seed, engine) if best.solved else best
+    return _improved(best, query, settings, seed, engine) if best.solved else explained(best, checker)
 
 
 def _improved(first, query, settings, seed, engine):

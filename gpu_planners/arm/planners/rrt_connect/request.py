@@ -4,7 +4,8 @@ A request is a row of float32 and a row of int32 with room for the answer; on CU
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from ....device import lean_njit
 from ....parallel.layout import Float32, Int32, floats, ints, layout
 from ....parallel.sampling import halves
 from ....parallel.team import left_ms
+from ..blocked import read_log
 from ..query import Query
 from ..result import PlanningResult, Status
 
@@ -180,16 +182,22 @@ FAILURES = {  # (query, samples) -> the result of a search that ended without a 
 
 
 def read_answer(
-    ints: np.ndarray | list, paths: np.ndarray, query: Query, cost: float | None = None, samples: int | None = None
+    ints: np.ndarray | list,
+    paths: np.ndarray,
+    query: Query,
+    cost: float | None = None,
+    samples: int | None = None,
+    log: Callable[[], Any] | None = None,
 ) -> PlanningResult:
     """The result of a search that has ended; cost: of the path, if it is known; samples: of all searches of the query,
-    where there was more than this one."""
+    where there was more than this one; log: -> the trees, whose log tells which extensions were blocked."""
     answer = Answer(*ints[ANSWER:INTS])
     status, samples = answer.status, int(answer.samples) if samples is None else samples
     if status == SOLVED:
         at, dof = answer.path_at, len(query.start)
         return query.solved(paths[at : at + answer.length * dof].reshape(-1, dof), answer.goal, samples, cost=cost)
-    return FAILURES[status](query, samples)
+    failure = FAILURES[status](query, samples)
+    return replace(failure, **read_log(log())) if log and status in (SEARCHING, FULL, STOPPED) else failure
 
 
 def read_answers(ints: np.ndarray, paths: np.ndarray, queries: Sequence[Query]) -> list[PlanningResult | None]:

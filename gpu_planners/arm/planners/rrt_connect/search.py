@@ -33,6 +33,7 @@ from ....device import lean_njit
 from ....parallel.sampling import joined_halves, uniform01
 from ....parallel.team import add, greatest_lane, lane_count, late, least_lane, lower, meet, peek, sum_lanes, sync_lanes
 from ...spaces.interface import END_FREE, NOTHING, motion_free
+from ..blocked import clear_log, log_blocked
 from ..node_store import FAR, ZERO, load, nearest, place, put, steer, weighted_distance
 from .request import FULL, GOALS_COLLIDE, SEARCHING, SOLVED, START_COLLIDES, STOPPED
 from .state import slot_at, tree_at
@@ -115,6 +116,8 @@ def begin(s):
         if worker.number == 0 and worker.lane == 0:
             board.drawn[0], board.counts[0], board.counts[1] = 0, 1, s.request.goals
             board.free_goals[0], board.free_start[0], board.lengths[0], board.lengths[1] = 0, 0, 0, 0
+        if worker.number == 0:
+            clear_log(s.trees, worker.lane)
         meet(worker)
     if worker.number == 0 and worker.lane == 0:
         board.halt[0], board.halt[1] = 0, 0
@@ -371,14 +374,25 @@ def append(s, now):
     for w in range(worker.number, now.batch, worker.count):
         if s.slots.fate[w] == GROWN:
             add_nodes(s, now, w)
-        elif s.slots.fate[w] == BLOCKED and worker.lane == 0:
-            tree_at(s, extended(now, w)).blocked[s.slots.parent[w]] = 1
+        elif s.slots.fate[w] == BLOCKED:
+            note_blocked(s, now, w)
     if first:
         s.board.drawn[0], s.board.counts[0], s.board.counts[1] = drawn, count_a, count_b
         s.board.lengths[0], s.board.lengths[1] = shorter, closer
     goal, batch = now.goal + now.batch, batch_after(request, drawn)
     straight = now.straight and goal < request.goals
     return SEARCHING, 0, Round(straight, goal, drawn, batch, count_a, count_b, shorter, closer)
+
+
+@lean_njit
+def note_blocked(s, now, w):
+    """The extension of slot w is blocked: its node takes samples of its domain only from now on."""
+    which, parent, lane = extended(now, w), s.slots.parent[w], s.worker.lane
+    tree, seed = tree_at(s, which), joined_halves(s.request.seed_low, s.request.seed_high)
+    if lane == 0:
+        tree.blocked[parent] = 1
+    load(tree.nodes, parent, s.desk.a)
+    log_blocked(s.trees, seed, now.drawn + w, w, which, s.desk.a, slot_at(s, w).q, lane)
 
 
 @lean_njit

@@ -7,6 +7,7 @@ import numpy as np
 from ....device import lean_njit
 from ....parallel.layout import floats, ints, layout, on_host
 from ....parallel.team import Worker
+from ..blocked import KEPT
 from ..node_store import Desk
 from ..shorten import cuts_sizes, open_cuts
 from .request import Bounds, Request, bounds_sizes, open_bounds
@@ -35,6 +36,9 @@ class SearchTree(NamedTuple):
     cost: np.ndarray = floats("2 * capacity")  # of the way to a node
     blocked: np.ndarray = floats("2 * capacity")  # not 0: a node failed to extend, and takes samples of its domain only
     parents: np.ndarray = ints("2 * capacity", gap="BOARD")  # of a root: -1 - its number
+    log_ends: np.ndarray = floats(f"2 * {KEPT} * dof")  # of both trees: see `blocked`
+    log_seen: np.ndarray = ints(f"{KEPT}")
+    log_tree: np.ndarray = ints(f"{KEPT}")
 
 
 class Slots(NamedTuple):
@@ -85,6 +89,7 @@ tree_sizes, open_trees = layout(SearchTree, "dof capacity")
 slots_sizes, open_slots = layout(Slots, "dof batch")
 _, open_board = layout(Board)
 _trees, _slots, _bounds, _cuts = map(on_host, (tree_sizes, slots_sizes, bounds_sizes, cuts_sizes))
+trees_on_host = on_host(open_trees)
 
 
 def work_sizes(dof: int, batch: int, workers: int) -> tuple[int, int]:
@@ -114,10 +119,9 @@ def open_search(request, buffers, desk, deadline, worker):
 @lean_njit
 def tree_at(s, which):
     """SearchTree 0, the start's, or 1, the goals'."""
-    first = which * s.request.capacity
-    return SearchTree(
-        s.trees.nodes[first * s.request.dof :], s.trees.cost[first:], s.trees.blocked[first:], s.trees.parents[first:]
-    )
+    trees, first = s.trees, which * s.request.capacity
+    own = trees.nodes[first * s.request.dof :], trees.cost[first:], trees.blocked[first:], trees.parents[first:]
+    return SearchTree(*own, trees.log_ends, trees.log_seen, trees.log_tree)
 
 
 @lean_njit

@@ -19,6 +19,7 @@ from ....parallel import team
 from ....parallel.layout import on_host
 from ....parallel.team import any_lane, clock_ns, lane_count, late, least_lane, meet, sum_lanes, sync_lanes
 from ...spaces.interface import END_FREE, NOTHING, motion_free, space_of
+from ..blocked import clear_log, log_blocked
 from ..node_store import FAR, ONE, ZERO, new_desk, place, put, whole_tiles
 from . import state
 from .draws import TWO, draw, log_ellipsoid
@@ -98,6 +99,7 @@ def begin(g, worker):
             g.board.count[0], g.board.inside[0], g.board.looked[0] = start + 1, 1, start + 1
             g.board.best[0] = FAR
             g.slots.joined[0], g.slots.near_count[0] = start, 0
+        clear_log(g.tree, lane)
         sync_lanes()
         region_of(g, start, lane)
 
@@ -158,6 +160,8 @@ def extend(job, b, n, drawn, batch, reach):
         i = NONE
     else:
         i, length = choose_parent(job, b, i, length, m)
+        if i == NONE:
+            log_blocked(g.tree, job.seed, drawn + b, b, 0, job.desk.b, q, lane)
     if lane == 0:
         g.slots.joined[b], g.slots.edge[b], g.slots.near_count[b] = i, length, m
     sync_lanes()

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from ....parallel.sampling import folded_seed
 from ....parallel.team import left_ms
 from ....settings import setting
+from ..blocked import explained, read_log
 from ..node_store import FAR, place, whole_tiles
 from ..query import Query, dry_query, open_query, warm_once
 from ..result import PlanningResult
@@ -73,7 +74,8 @@ def plan(
         if query.late():
             break
     if not history:
-        return query.exhausted(search.drawn) if search.drawn >= settings.max_samples else query.timed_out(search.drawn)
+        failed = query.exhausted if search.drawn >= settings.max_samples else query.timed_out
+        return explained(replace(failed(search.drawn), **read_log(search.buffers.growth().tree)), checker)
     path, goal, at_goal = search.path()
     path = shortcut(path, checker, settings.shortcut_rounds, seed, query.weights, query.deadline)
     return query.solved(path, goal, search.drawn, at_goal, history)

@@ -14,6 +14,7 @@ import numpy as np
 from ....device import lean_njit
 from ....parallel.layout import Float32, Int32, floats, ints, layout
 from ....parallel.team import Worker
+from ..blocked import KEPT
 from ..node_store import FAR, TILE, ZERO, Desk, place
 
 NEAR = 256  # near nodes of a sample at most
@@ -67,6 +68,9 @@ class Tree(NamedTuple):
     taker: np.ndarray = floats("capacity")  # and which sample of the round that is
     parent: np.ndarray = ints("capacity", gap="INT_HEAD")
     region: np.ndarray = ints("capacity")  # the goal in whose region a node lies, or -1
+    log_ends: np.ndarray = floats(f"2 * {KEPT} * dof")  # see `blocked`
+    log_seen: np.ndarray = ints(f"{KEPT}")
+    log_tree: np.ndarray = ints(f"{KEPT}")
 
 
 class TreeSlots(NamedTuple):
