@@ -8,7 +8,7 @@ The bound: a link turns by at most the sum of what its joints turn it. So betwee
 than at the nearer of the two by at most half of that sum for the way between them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from ..arguments import checked, numbers
 from ..errors import ConfigurationError, SettingsError, shown
 from ..settings import Setting, setting
+from .planners.blocked import KEPT, explained
 from .planners.query import Query, check_call, open_query
 from .planners.result import PlanningResult, Status, path_length
 from .planners.settings import PlannerSettings
@@ -154,15 +155,16 @@ class _Tree:
 
 def _search(query: Query, usable, rule, settings, rng) -> PlanningResult:
     trees, samples = [_Tree([query.start]), _Tree(list(query.goals[usable]))], 0
+    stopped: tuple[list, list] = ([], [])  # of each tree: the blocked steps
     while samples < settings.max_samples:
         if query.late():
-            return query.timed_out(samples)
+            return _without_path(query.timed_out(samples), stopped, query)
         samples += 1
         grown, other = (0, 1) if samples % 2 else (1, 0)
         # the first walk goes straight for a goal, or for the start
         target = trees[other].q[0] if samples <= 2 else rng.uniform(query.lower, query.upper)
         near = trees[grown].nearest(target)
-        chain = _walk(trees[grown].q[near], target, rule, query, settings.step)
+        chain = _walk(trees[grown].q[near], target, rule, query, settings.step, stopped[grown])
         if not len(chain):
             continue
         reached = trees[grown].add(chain, near)
@@ -175,12 +177,20 @@ def _search(query: Query, usable, rule, settings, rng) -> PlanningResult:
             path = [trees[0].q[i] for i in there] + [trees[1].q[i] for i in home[1:]]
             path = _shortened(np.array(path), rule, query, settings, rng)
             return query.solved(path, int(usable[home[-1]]), samples)
-    return query.exhausted(samples)
+    return _without_path(query.exhausted(samples), stopped, query)
 
 
-def _walk(q, target, rule, query, step):
+def _without_path(failure, stopped, query):
+    """The failure with what stopped the trees, seen in KEPT steps that are spread over the search."""
+    tree = np.repeat([0, 1], [len(of) for of in stopped])
+    some = np.unique(np.linspace(0, len(tree) - 1, KEPT).astype(int)) if len(tree) else []
+    motions = np.array([*stopped[0], *stopped[1]])[some]
+    return explained(replace(failure, blocked_motions=motions, blocked_trees=tree[some]), query.checker)
+
+
+def _walk(q, target, rule, query, step, stopped=None):
     """(k, dof) short steps from q towards the target, each proven from the one before it; the last one is the target
-    where it is reached."""
+    where it is reached. stopped: gets the first step that is not free, (2, dof)"""
     chain, left = [q], np.linalg.norm(target - q)
     while len(chain) <= STEPS and left > 0:
         ahead = chain[-1] + (target - chain[-1]) * min(1.0, step / left)
@@ -199,7 +209,10 @@ def _walk(q, target, rule, query, step):
     count = len(good) if good.all() else int(np.argmin(good))
     if count:
         free = query.checker.motions_valid(steps[:count], steps[1 : count + 1])
-        count = count if free.all() else int(np.argmin(free))
+        if not free.all():
+            count = int(np.argmin(free))
+            if stopped is not None:
+                stopped.append(steps[count : count + 2])
     return steps[1 : count + 1]
 
 

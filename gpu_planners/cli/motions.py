@@ -152,8 +152,8 @@ def plan_motion(
     left = replace(settings, time_limit_s=min(max(until - time.monotonic(), LEAST_TIME_S), settings.time_limit_s))
     result = PLANNERS[planner].solve(question.start, goals, checker, left, seed=seed)
     if not result.solved:
-        late = f"no motion was found in {settings.time_limit_s:g} s (--time)"
-        raise NoAnswerError(late if result.status is Status.TIMED_OUT else result.message or result.status.value)
+        late = f"{settings.time_limit_s:g} s (--time) were over: " if result.status is Status.TIMED_OUT else ""
+        raise NoAnswerError(late + (result.message or result.status.value))
     velocity, acceleration = (_share(name, value) for name, value in zip(("velocity", "acceleration"), scaling))
     trajectory = time_parameterize(result.path, robot.velocity * velocity, robot.acceleration * acceleration)
     return Motion(result, trajectory, goal_of[result.goal_index])

@@ -96,8 +96,9 @@ def _first_contacts(motions, checker):
         middle = (low + high) / 2
         blocked = ~checker.configurations_valid(begin + middle[:, None] * way)
         low, high = np.where(blocked, low, middle), np.where(blocked, middle, high)
-    robot = checker.robot
-    links = {shape.name: robot.link_names[i] for shape, i in zip(getattr(robot, "shapes", ()), robot.shape_link)}
+    robot, links = checker.robot, {}
+    if hasattr(robot, "shape_link"):  # other spaces have no links
+        links = {shape.name: robot.link_names[i] for shape, i in zip(robot.shapes, robot.shape_link)}
     named: list[set] = []
     for q, meets in zip(begin + high[:, None] * way, met):
         if named and clock_ns() > until:

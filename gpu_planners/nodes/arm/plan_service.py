@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gpu_planners_msgs.msg import BlockedPair
 from gpu_planners_msgs.srv import PlanMotion
 
 from ...arm import CollisionChecker
@@ -46,6 +47,7 @@ def answer(arm: ArmServices, request: PlanMotion.Request, response: PlanMotion.R
     response.device = checker.device
     if not result.solved:
         response.message = one_line(result.message) or result.status.value
+        response.blocked = [BlockedPair(first=a, second=b, share=share) for a, b, share in result.blocked]
         if response.code == codes.TIMED_OUT:
             response.message = f"{late}: {response.message}"
         if margin and response.code in (codes.START_STATE_IN_COLLISION, codes.GOAL_IN_COLLISION):
