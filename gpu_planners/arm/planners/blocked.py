@@ -49,7 +49,7 @@ def log_blocked(log, seed, number, slot, tree, a, b, lane):
             log.log_tree[cell] = tree
 
 
-def read_log(log: Any) -> dict[str, np.ndarray]:
+def read_log(log: Any) -> dict[str, Any]:
     """-> PlanningResult.blocked_motions and blocked_trees. log: as in `clear_log`, of the host or a device"""
     seen, tree, ends = (
         part.copy_to_host() if hasattr(part, "copy_to_host") else part

@@ -95,7 +95,7 @@ class GrowingTrees:
                 way.append(int(parents[way[-1]]))
         return self._report.nodes.reshape(-1, ask.dof)[ways[0][::-1] + ways[1]], ways[1][-1] - ask.capacity
 
-    def log(self) -> dict[str, np.ndarray]:
+    def log(self) -> dict[str, Any]:
         """The blocked extensions, as `read_log` has them."""
         return read_log(self._report)
 
