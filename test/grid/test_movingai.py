@@ -23,9 +23,18 @@ def test_terrain(tmp_path, content):
     assert grid.costs.tolist() == [[1, 1, 1, 0, 0], [0, 0, 1, 1, 1]] and grid.connectivity == 4
 
 
+def test_maps_of_the_league(tmp_path):
+    """Emitters and service points are free; the line with the type may be left out, as LaCAM's reader takes it."""
+    body = b"height 2\r\nwidth 6\r\nmap\r\n.S@E.T\r\n@@EES.\r\n"
+    for content in (b"type octile\r\n" + body, body, b"  " + body.replace(b"height 2", b"height\t02")):
+        grid = load_movingai_map(written(tmp_path, content))
+        assert grid.costs.tolist() == [[1, 1, 0, 1, 1, 0], [0, 0, 1, 1, 1, 1]]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
+        (b"type octile\nheight 2", b"height two", "line 1: 'height two'; allowed: 'height N'"),
         (b"type octile", b"octile", "line 1: 'octile'; allowed: 'type octile'$"),
         (b"type octile", b"type tile", "line 1: 'type tile'; allowed: 'type octile'$"),
         (b"height 2", b"height two", "line 2: 'height two'; allowed: 'height N', N a whole number above 0"),
@@ -35,7 +44,7 @@ def test_terrain(tmp_path, content):
         (b".GS@O\nTW...\n", b"", "0 lines below 'map'; allowed: the 2"),
         (b"TW...\n", b"TW...\n.....\n", "3 lines below 'map'; allowed: the 2"),
         (b"TW...", b"TW..", "line 6: 4 tiles; allowed: the 5"),
-        (b"TW...", b"TW.x.", "line 6: tile 3 is 'x'; allowed: . G S free"),
+        (b"TW...", b"TW.x.", "line 6: tile 3 is 'x'; allowed: E . G S free"),
         (MAP, b"", "line 1: ''"),
     ],
 )

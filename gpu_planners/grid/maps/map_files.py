@@ -1,10 +1,11 @@
 """Maps of ROS's map_server: a YAML file beside a picture (PGM, PNG, or what else Pillow reads).
 
-The meaning of each field follows nav2_map_server's map_io: trinary (opacity counts as a fourth channel), scale (what is
-not opaque is unknown) and raw. The picture's lowest line is row 0 of the map.
+The meaning of each field follows nav2_map_server's map_io, which has two sets of rules (RULES). The picture's lowest
+line is row 0 of the map. Colours of 16 bits count by their upper 8, greys of 16 bits by all of them.
 """
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from ...errors import GridMapError, shown
 from ...files import file_path, read_yaml, regular_file
 from .grid_map import GridMap
 
+SINCE, BEFORE = "nav2_1.3.7", "nav2_1.3.6"
+RULES = SINCE, BEFORE  # of Nav2 1.3.7 and later (Jazzy since May 2025, Kilted, Lyrical); of Humble, Iron, older Jazzy
 MODES = ("trinary", "scale", "raw")
 UNKNOWN, FREE, OCCUPIED = -1, 0, 100  # values of an OccupancyGrid
 MOST_YAML_BYTES = 64 * 2**10  # map_saver writes 200
@@ -27,34 +30,44 @@ FREE_PIXEL, OCCUPIED_PIXEL = 254, 0  # as map_saver writes them
 THRESHOLDS = {"occupied_thresh": 0.65, "free_thresh": 0.25}  # likewise
 
 
-def load_map_yaml(path: str | os.PathLike, connectivity: int = 8, **occupancy) -> GridMap:
+def load_map_yaml(path: str | os.PathLike, connectivity: int = 8, rules: str = SINCE, **occupancy) -> GridMap:
     """Read a map.
 
+    rules: as for read_map_yaml
     occupancy: how values become costs (unknown, occupied_from, free_below, highest_cost): GridMap.from_occupancy
     """
-    data, resolution, origin = read_map_yaml(path)
+    data, resolution, origin = read_map_yaml(path, rules)
     return GridMap.from_occupancy(data, resolution, origin, connectivity, **occupancy)
 
 
-def read_map_yaml(path: str | os.PathLike) -> tuple[np.ndarray, float, tuple[float, float, float]]:
+def read_map_yaml(path: str | os.PathLike, rules: str = SINCE) -> tuple[np.ndarray, float, tuple[float, float, float]]:
     """Read a map as an OccupancyGrid has it.
 
+    rules: whose map_server the values are those of. With occupancy 1 - shade, or shade with `negate`:
+        "nav2_1.3.7": shade is the luma, in 8 bits; from occupied_thresh on occupied, up to free_thresh free; in modes
+            trinary and scale what is not opaque is unknown
+        "nav2_1.3.6": shade is the mean of the channels; above occupied_thresh occupied, below free_thresh free; what is
+            not opaque is unknown in mode scale, and in mode trinary opacity is a fourth channel of the mean
     -> data (rows, cols) int8, -1 .. 100, row 0 the lowest y; resolution in metres; origin (x, y, yaw)
     """
+    if not isinstance(rules, str) or rules not in RULES:
+        raise GridMapError(f"rules is {shown(rules)}; allowed: {', '.join(RULES)}")
     path = file_path(path, "a map", GridMapError)
     fields = read_yaml(path, "map", GridMapError, MOST_YAML_BYTES)
     if not isinstance(fields, dict):
         raise GridMapError(f"{path} holds {type(fields).__name__}; allowed: the fields of map_server")
     fields = {"mode": "trinary"} | fields
     image, resolution, origin, negate, mode, occupied, free = (_field(path, fields, name) for name in FIELDS)
-    if mode != "raw" and free >= occupied:
-        raise GridMapError(f"{path}: free_thresh is {free!r}; allowed: below occupied_thresh, {occupied!r}")
+    if mode != "raw" and (free > occupied or (mode == "scale" and free == occupied)):
+        allowed = f"below occupied_thresh, {occupied!r}{' or equal to it' if mode == 'trinary' else ''}"
+        raise GridMapError(f"{path}: free_thresh is {free!r}; allowed: {allowed}")
     pixels, full = _read_picture(path.parent / image, path)
+    occupancy = _by_luma if rules == SINCE else _by_mean
     data = np.empty(pixels.shape[:2], np.int8)
     rows = max(1, STRIP // data.shape[1])
     for row in range(0, len(data), rows):
-        data[row : row + rows] = _occupancy(pixels[row : row + rows], full, mode, bool(negate), occupied, free)
-    return np.ascontiguousarray(data[::-1]), float(resolution), (float(origin[0]), float(origin[1]), float(origin[2]))
+        data[row : row + rows] = occupancy(pixels[row : row + rows], full, mode, negate, occupied, free)
+    return np.ascontiguousarray(data[::-1]), resolution, origin
 
 
 @checked(GridMapError)
@@ -85,36 +98,65 @@ def save_map_yaml(path: str | os.PathLike, grid: GridMap, picture: str = ".png")
     return file
 
 
-def _finite(value):
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
-def _is_share(value):
-    return _finite(value) and 0 <= value <= 1
+def _number(value):
+    """A finite number, also one in quotes, which map_server reads as well; None: it is none"""
+    if isinstance(value, str) and NUMBER.fullmatch(value):
+        value = float(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= sys.float_info.max:
+        return None
+    return float(value)
 
 
-def _is_pose(value):
-    return isinstance(value, list) and len(value) == 3 and all(map(_finite, value))
+def _length(value):
+    number = _number(value)
+    return number if number is not None and number > 0 else None
 
 
-FIELDS = {  # in the order in which they are looked at: is a value good? What is allowed?
-    "image": (lambda value: isinstance(value, str) and value, "the picture's file name"),
-    "resolution": (lambda value: _finite(value) and value > 0, "metres a tile, above 0"),
-    "origin": (_is_pose, "[x, y, yaw], three finite numbers"),
-    "negate": (lambda value: isinstance(value, (int, float)) and value in (0, 1), "0 or 1"),
-    "mode": (lambda value: isinstance(value, str) and value in MODES, ", ".join(MODES)),
-    "occupied_thresh": (_is_share, "0 .. 1"),
-    "free_thresh": (_is_share, "0 .. 1"),
+def _share(value):
+    number = _number(value)
+    return number if number is not None and 0 <= number <= 1 else None
+
+
+def _pose(value):
+    numbers = tuple(map(_number, value)) if isinstance(value, list) and len(value) == 3 else (None,)
+    return None if None in numbers else numbers
+
+
+FLAGS = {"1": True, "true": True, "y": True, "0": False, "false": False, "n": False}  # texts that YAML 1.1 leaves texts
+
+
+def _flag(value):
+    if isinstance(value, str):
+        return FLAGS.get(value.lower())
+    return bool(value) if isinstance(value, (int, float)) and value in (0, 1) else None
+
+
+def _mode(value):
+    return value.lower() if isinstance(value, str) and value.lower() in MODES else None
+
+
+FIELDS = {  # in the order in which they are looked at: what is a value (None: not allowed), what is allowed?
+    "image": (lambda value: value if isinstance(value, str) and value else None, "the picture's file name"),
+    "resolution": (_length, "metres a tile, above 0"),
+    "origin": (_pose, "[x, y, yaw], three finite numbers"),
+    "negate": (_flag, "0 or 1"),
+    "mode": (_mode, ", ".join(MODES)),
+    "occupied_thresh": (_share, "0 .. 1"),
+    "free_thresh": (_share, "0 .. 1"),
 }
 
 
 def _field(path, fields, name):
-    good, allowed = FIELDS[name]
+    read, allowed = FIELDS[name]
     if name not in fields:
         raise GridMapError(f"{path}: {name} is missing; allowed: {allowed}")
-    if not good(fields[name]):
+    value = read(fields[name])
+    if value is None:
         raise GridMapError(f"{path}: {name} is {shown(fields[name])}; allowed: {allowed}")
-    return fields[name]
+    return value
 
 
 def _read_picture(file, path):
@@ -127,20 +169,67 @@ def _read_picture(file, path):
         with Image.open(file) as image:
             if image.width * image.height > MOST_PIXELS:
                 raise ValueError(f"it has {image.width} x {image.height} pixels; allowed: {MOST_PIXELS}")
-            deep = image.mode.startswith("I") or image.mode == "F"
-            if not deep and image.mode not in ("L", "LA", "RGB", "RGBA"):
-                see_through = "transparency" in image.info or image.mode.endswith(("A", "a"))
-                image = image.convert("RGBA" if see_through else "L" if image.mode == "1" else "RGB")
-            pixels = np.asarray(image)
+            return _pixels(image, file)
     except Exception as error:  # Pillow's readers raise all kinds of errors for malformed files
         raise GridMapError(f"{path}: image '{file}' cannot be read: {error}") from error
     finally:
         Image.MAX_IMAGE_PIXELS = limit
-    return pixels.reshape(*pixels.shape[:2], -1), 65535 if deep else 255
 
 
-def _occupancy(pixels, full, mode, negate, occupied, free):
-    """(rows, cols) int8: the channels' sum, an integer, selects from a table of values."""
+def _pixels(image, file):
+    """As of _read_picture, of an open picture."""
+    kind, see_through = image.format, image.info.get("transparency")
+    if image.mode == "F":
+        return _scaled_floats(np.asarray(image))[..., None], 65535
+    deep = image.mode.startswith("I")
+    if image.mode == "1":
+        image = image.convert("L")
+    elif not deep and image.mode not in ("L", "LA", "RGB", "RGBA"):
+        with_opacity = see_through is not None or image.mode.endswith(("A", "a"))
+        image, see_through = image.convert("RGBA" if with_opacity else "RGB"), None
+    pixels, full = np.asarray(image), 65535 if deep else 255
+    if deep and kind == "TIFF":  # of which Pillow leaves greys of 12 bits as they are
+        pixels = _quanta(pixels, 2 ** _tiff_bits(image) - 1)
+    pixels = pixels.reshape(*pixels.shape[:2], -1)
+    if see_through is not None and pixels.shape[2] in (1, 3):  # the colour that stands for what is transparent
+        if kind == "PNG":
+            see_through = _png_colour(see_through, file)
+        opaque = (pixels != see_through).any(axis=2)
+        pixels = np.concatenate([pixels, np.where(opaque, full, 0).astype(pixels.dtype)[..., None]], axis=2)
+    return pixels, full
+
+
+def _scaled_floats(values):
+    """Floats from 0, black, to 1, white -> uint16"""
+    if not ((values >= 0) & (values <= 1)).all():  # not so for NaN
+        raise ValueError(f"its floats reach from {values.min()} to {values.max()}; allowed: 0 (black) .. 1 (white)")
+    return np.floor(values * 65535.0 + 0.5).astype(np.uint16)
+
+
+def _tiff_bits(image):
+    bits, form = image.tag_v2.get(258, (1,))[0], image.tag_v2.get(339, (1,))[0]
+    if bits > 16 or form != 1:
+        sign = "signed" if form == 2 else "unsigned"
+        raise ValueError(f"its greys are {sign}, of {bits} bits; allowed: unsigned, of up to 16 bits")
+    return bits
+
+
+def _png_colour(colour, file):
+    """The transparent colour of a PNG, scaled as Pillow scales the pixels: to 8 bits, but for greys of 16."""
+    with file.open("rb") as stream:
+        depth = stream.read(25)[-1]  # bits of a channel, in the header
+    if isinstance(colour, tuple):
+        return tuple(level >> 8 for level in colour) if depth == 16 else colour
+    return colour * 255 // (2**depth - 1) if depth < 8 else colour
+
+
+def _quanta(levels, full):
+    """Levels 0 .. full as GraphicsMagick holds them, 0 .. 65535 int64"""
+    return (levels.astype(np.int64) * 65535 + full // 2) // full
+
+
+def _by_mean(pixels, full, mode, negate, occupied, free):
+    """(rows, cols) int8 by the rules BEFORE: the channels' sum, an integer, selects from a table of values."""
     opacity = pixels[..., -1] if pixels.shape[2] in (2, 4) else None
     colours = 3 if pixels.shape[2] > 2 else 1  # grey stands for three equal channels
     total = np.zeros(pixels.shape[:2], np.int32)
@@ -149,18 +238,41 @@ def _occupancy(pixels, full, mode, negate, occupied, free):
     channels = 3
     if mode == "trinary" and opacity is not None:
         total, channels = total + opacity, 4
-    shade = np.arange(channels * full + 1) / channels / full
-    values = _values(shade, mode, negate, occupied, free)[total]
+    shade = np.arange(channels * full + 1) * (65535 // full) / channels / 65535
+    if mode == "raw":
+        value = np.floor(shade * 255 + 0.5)
+        return np.where(value <= OCCUPIED, value, UNKNOWN).astype(np.int8)[total]
+    occupancy = shade if negate else 1 - shade
+    between = UNKNOWN if mode == "trinary" else np.rint((occupancy - free) / (occupied - free) * OCCUPIED)
+    values = np.select([occupied < occupancy, occupancy < free], [OCCUPIED, FREE], between).astype(np.int8)[total]
     if mode == "scale" and opacity is not None:
         values[opacity != full] = UNKNOWN
     return values
 
 
-def _values(shade, mode, negate, occupied, free):
-    """Occupancy of a shade 0 (black) .. 1 -> int8"""
+# ITU-R 601: what red, green and blue add to the luma, 0 .. 65535, in float32 as GraphicsMagick adds them
+LUMA = [(weight * np.arange(65536)).astype(np.float32) for weight in (0.299, 0.587, 0.114)]
+
+
+def _by_luma(pixels, full, mode, negate, occupied, free):
+    """(rows, cols) int8 by the rules SINCE, with thresholds and occupancies in float32."""
+    levels = _quanta(np.arange(full + 1), full)
+    if pixels.shape[2] > 2:
+        red, green, blue = (table[levels][pixels[..., k]] for k, table in enumerate(LUMA))
+        grey = ((red + green + blue).astype(np.float64) + 0.5).astype(np.int64) // 257
+    else:
+        grey = (levels // 257)[pixels[..., 0]]
+    level = np.arange(256)
     if mode == "raw":
-        value = np.floor(shade * 255 + 0.5)
-        return np.where(value <= OCCUPIED, value, UNKNOWN).astype(np.int8)
-    occupancy = shade if negate else 1 - shade
-    between = UNKNOWN if mode == "trinary" else np.rint((occupancy - free) / (occupied - free) * OCCUPIED)
-    return np.select([occupied < occupancy, occupancy < free], [OCCUPIED, FREE], between).astype(np.int8)
+        return np.where(level <= OCCUPIED, level, UNKNOWN).astype(np.int8)[grey]
+    shade = level.astype(np.float32) / np.float32(255)
+    occupancy = shade if negate else np.float32(1) - shade
+    high, low = np.float32(occupied), np.float32(free)
+    between = np.full(256, UNKNOWN)
+    if mode == "scale":
+        rise = (occupancy - low) / np.float32(occupied - free) * np.float32(OCCUPIED)
+        between = np.floor(np.maximum(rise, 0).astype(np.float64) + 0.5)
+    values = np.select([occupancy <= low, occupancy >= high], [FREE, OCCUPIED], between).astype(np.int8)[grey]
+    if pixels.shape[2] in (2, 4):
+        values[(levels // 257)[pixels[..., -1]] < 255] = UNKNOWN
+    return values

@@ -1,8 +1,8 @@
 """MovingAI's benchmark files: .map and .scen (Sturtevant, Benchmarks for Grid-Based Pathfinding, 2012).
 
 Ground agents, as the published lengths have it: '.' and 'G' are free, 'S' (swamp) is entered from the ground and free
-too; '@', 'O' and 'T' are blocked, and so is 'W' (water), which only is entered from water. Row 0 is the first line of
-the map.
+too; '@', 'O' and 'T' are blocked, and so is 'W' (water), which only is entered from water. In the maps of the League of
+Robot Runners 'E' (emitter) and 'S' (service point) are free. Row 0 is the first line of the map.
 """
 
 import os
@@ -15,8 +15,8 @@ from ...errors import GridMapError
 from ...files import file_path, read_file
 from .grid_map import GridMap
 
-HEADER = "type octile", "height N", "width N", "map"  # the first lines of a map
-TERRAIN = {**dict.fromkeys(b".GS", 1), **dict.fromkeys(b"@OTW", 0)}
+HEADER = "type octile", "height N", "width N", "map"  # the first lines of a map; some leave out the first
+TERRAIN = {**dict.fromkeys(b".GSE", 1), **dict.fromkeys(b"@OTW", 0)}
 NO_TERRAIN = 255
 MOST = np.iinfo(np.int32).max  # of a whole number in a .scen file
 MOST_BYTES = 2**29  # of a file: a map of 16384 x 16384 has half of it
@@ -51,7 +51,8 @@ def load_movingai_map(path: str | os.PathLike, connectivity: int = 8) -> GridMap
     """.map file -> GridMap with cost 1 on free tiles. GridMapError names the file and line of what is wrong."""
     path, lines = _lines(path)
     sizes: list[int] = []
-    for number, expected in enumerate(HEADER, 1):
+    header = HEADER[1:] if lines and lines[0].split()[:1] == [b"height"] else HEADER
+    for number, expected in enumerate(header, 1):
         line = lines[number - 1] if number <= len(lines) else b""
         found = re.fullmatch(expected.replace(" ", r"\s+").replace("N", r"0*([1-9]\d{0,8})").encode(), line.strip())
         if not found:
@@ -59,7 +60,7 @@ def load_movingai_map(path: str | os.PathLike, connectivity: int = 8) -> GridMap
             raise GridMapError(f"{path}, line {number}: {_shown(line)}; allowed: '{expected}'{which}")
         sizes += map(int, found.groups())
     rows, cols = sizes
-    body = lines[len(HEADER) :]
+    body = lines[len(header) :]
     while len(body) > rows and not body[-1].strip():
         body.pop()
     if len(body) != rows:
@@ -67,14 +68,14 @@ def load_movingai_map(path: str | os.PathLike, connectivity: int = 8) -> GridMap
     for i, line in enumerate(body):
         if len(line) != cols:
             raise GridMapError(
-                f"{path}, line {len(HEADER) + 1 + i}: {len(line)} tiles; allowed: the {cols} of its width"
+                f"{path}, line {len(header) + 1 + i}: {len(line)} tiles; allowed: the {cols} of its width"
             )
     costs = COST_OF_LETTER[np.frombuffer(b"".join(body), np.uint8)].reshape(rows, cols)
     if (costs == NO_TERRAIN).any():
         row, col = np.unravel_index(np.argmax(costs == NO_TERRAIN), costs.shape)
         letter = _shown(body[row][col : col + 1])
         raise GridMapError(
-            f"{path}, line {len(HEADER) + 1 + row}: tile {col} is {letter}; allowed: . G S free, @ O T W blocked"
+            f"{path}, line {len(header) + 1 + row}: tile {col} is {letter}; allowed: E . G S free, @ O T W blocked"
         )
     return GridMap(costs, connectivity)
 
