@@ -7,10 +7,14 @@ import array
 
 import numpy as np
 import pytest
+from builtin_interfaces.msg import Time
+from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PoseArray, Quaternion
 from grid_harness import RunningNode, centre, map_message, poses, request, stamped
 from nav_msgs.msg import OccupancyGrid
 from nav_msgs.srv import GetPlan
+from PIL import Image
+from rosgraph_msgs.msg import Clock
 from running_node import shared, starter
 
 from gpu_planners.device import cuda_problem
@@ -20,6 +24,7 @@ from gpu_planners.nodes.common import map_codes as codes
 from gpu_planners.nodes.grid.conversions import path_set_of
 from gpu_planners.nodes.grid.node import main
 from gpu_planners.nodes.grid.parameters import ALGORITHMS
+from gpu_planners_msgs.srv import PlanAgents
 
 NAN, INF = float("nan"), float("inf")
 BLOCKED, OUTSIDE, CLOSED_ROOM = (9 - 1, 3), (4, 10), (5, 4)
@@ -311,14 +316,44 @@ def test_a_map_without_a_free_cell(start_node):
         ("none.yaml", None, ["none.yaml", "no map file"]),
         ("bad.map", "type octile\nheight x", ["bad.map"]),
         ("map.txt", "", ["map.txt", ".yaml", ".map"]),
+        ("map.yaml", "image: map.pgm\nresolution: wide", ["map.yaml", "resolution is 'wide'"]),
     ],
 )
-def test_a_bad_map_file_is_named(start_node, tmp_path, name, text, words):
+def test_a_bad_map_file_is_an_error_that_names_it(start_node, tmp_path, name, text, words):
+    """Nothing listens to a topic then, so that nothing is waited for."""
     if text is not None:
         (tmp_path / name).write_text(text)
     running = start_node(None, map_file=str(tmp_path / name))
     response = running.plan(request())
-    assert response.code == codes.NO_MAP and all(word in response.message for word in words), response.message
+    assert response.code == codes.NO_MAP and "map_file was refused" in response.message
+    assert all(word in response.message for word in words), response.message
+    running.wait_until(lambda: running.status.level == DiagnosticStatus.ERROR)
+    assert "map_file was refused" in running.status.message and all(word in running.status.message for word in words)
+    assert not [
+        topic
+        for topic, _ in running.node.get_subscriber_names_and_types_by_node("grid_planner", "/")
+        if topic == "/map"
+    ]
+
+
+def test_the_rules_of_map_server_are_a_parameter(start_node, tmp_path):
+    rows = bytes([255, 255, 255, 0] * 3)  # white, and not opaque
+    Image.frombytes("RGBA", (3, 1), rows).save(tmp_path / "map.png")
+    fields = "image: map.png\nresolution: 1.0\norigin: [0, 0, 0]\nnegate: 0\noccupied_thresh: 0.65\nfree_thresh: 0.3\n"
+    (tmp_path / "map.yaml").write_text(fields)
+    for rules, code in (("nav2_1.3.6", codes.NONE), ("nav2_1.3.7", codes.START_OCCUPIED)):
+        running = start_node(None, map_file=str(tmp_path / "map.yaml"), map_rules=rules)
+        response = running.plan(PlanAgents.Request(start_points=[0.5, 0.5], goal_points=[2.5, 0.5]))
+        assert list(response.codes) == [code]
+
+
+def test_without_a_clock_there_is_a_problem(start_node):
+    running = start_node(map_message(), use_sim_time=True)
+    running.wait_until(lambda: "no /clock" in running.problem, 60)
+    assert running.status.level == DiagnosticStatus.WARN
+    running.publisher(Clock, "/clock").publish(Clock(clock=Time(sec=5)))
+    running.wait_until(lambda: not running.problem, 60)
+    assert running.status.level == DiagnosticStatus.OK
 
 
 def test_bad_topics_are_reported_until_they_are_right(running, monkeypatch):

@@ -14,7 +14,7 @@ from std_msgs.msg import Header
 
 from ...errors import GridMapError
 from ...grid import GridMap
-from ...grid.maps.map_files import load_map_yaml
+from ...grid.maps.map_files import SINCE, load_map_yaml
 from ...grid.maps.movingai import load_movingai_map
 from .map_codes import NO_MAP, TF_ERROR
 from .map_messages import MAP_KINDS, MapKind, Poses
@@ -24,16 +24,16 @@ from .request_error import RequestError, error_text
 from .ros import Transforms, of_durability, optional_module
 
 
-def load_map(path: str | Path, connectivity: int, **occupancy: Any) -> GridMap:
+def load_map(path: str | Path, connectivity: int, rules: str = SINCE, **occupancy: Any) -> GridMap:
     """GridMap of a map_server YAML file or a MovingAI .map file; ~ is the home folder.
 
-    occupancy: as for GridMap.from_occupancy
+    rules: as for read_map_yaml; occupancy: as for GridMap.from_occupancy
     """
     path = Path(path).expanduser()
     if not path.is_file():
         raise GridMapError(f"no map file '{path}'; allowed: a map_server .yaml or a MovingAI .map")
     if path.suffix.lower() in (".yaml", ".yml"):
-        return load_map_yaml(path, connectivity, **occupancy)
+        return load_map_yaml(path, connectivity, rules, **occupancy)
     if path.suffix.lower() == ".map":
         return load_movingai_map(path, connectivity)
     raise GridMapError(f"map file '{path}' ends with '{path.suffix}'; allowed: a map_server .yaml or a MovingAI .map")
@@ -62,6 +62,7 @@ class MapScene:
         self._costs: np.ndarray | None = None
         self._window: Any = None
         self.frame, self.stamp, self.changes = values.map_frame, Time(), 0
+        self._refused = ""  # why map_file was
 
     def renewed(self) -> None:
         """`grid` has nothing to do with the one before."""
@@ -93,7 +94,12 @@ class MapScene:
 
     def load_file(self, path: str) -> None:
         """Collect the map of a file; GridMapError when it holds none."""
-        self._collect(load_map(path, **self._values.occupancy_rules))
+        try:
+            self._collect(load_map(path, rules=self._values.map_rules, **self._values.occupancy_rules))
+        except Exception as error:
+            text = f"there is no map: map_file was refused: {error_text(error)}"
+            self._refused = f"{text}; correct it, and start or configure the node again"
+            raise GridMapError(self._refused) from error
 
     def take_map(self, message: Any) -> None:
         """Collect a map of the scene's kind. One that lies where the last one lay counts as a change of its tiles."""
@@ -147,14 +153,14 @@ class MapScene:
 
     def forget(self) -> None:
         self._read = self.grid = self._whole = self._coming = None
-        self._costs, self._window = None, None
+        self._costs, self._window, self._refused = None, None, ""
         self.frame, self.stamp = self._values.map_frame, Time()
         self.renewed()
 
     def require_map(self) -> GridMap:
         if self.grid is None:
             text = "there is no map yet: publish one on the topic map, or give the parameter map_file"
-            raise RequestError(NO_MAP, text)
+            raise RequestError(NO_MAP, self._refused or text)
         return self.grid
 
     def _collect(self, grid):
@@ -256,6 +262,9 @@ class TopicMaps:
                 take(source)
                 self._node.state.set_problem("map", "")
             except Exception as error:  # whatever it is, the next map may be right
+                if take == self._scene.load_file:
+                    self._node.state.fail(error_text(error))
+                    continue
                 kept = "; the map before it is used" if self._scene.grid is not None else ""
                 self._node.state.set_problem("map", f"a map or an update of it was refused: {error_text(error)}{kept}")
         if count:

@@ -14,7 +14,8 @@ from rclpy.parameter import Parameter
 from rclpy.validate_topic_name import validate_topic_name
 
 from ...device import resolve_devices
-from ...errors import DeviceError, SettingsError
+from ...errors import DeviceError, SettingsError, shown
+from ...grid.maps.map_files import RULES, SINCE
 from ...settings import Described, Setting, setting
 from .request_error import error_text
 
@@ -29,6 +30,7 @@ def is_name(text: str) -> bool:
 A_NAME = "a name of ROS: letters, digits, _ and /", is_name
 RANGES = {int: ("integer_range", IntegerRange), float: ("floating_point_range", FloatingPointRange)}
 DOUBLES = Parameter.Type.DOUBLE_ARRAY
+NUMBERS = Parameter.Type.INTEGER, Parameter.Type.DOUBLE, Parameter.Type.INTEGER_ARRAY, DOUBLES
 Kind = TypeVar("Kind", bound=Described)
 
 
@@ -96,15 +98,42 @@ def ros_default(rule: Setting) -> Any:
 def declare(node: Node, kind: type[Kind]) -> Kind:
     """Declare all parameters on a node -> their values; SettingsError when one that was given is wrong."""
     for name, rule in rules_of(kind).items():
-        if ros_default(rule) != []:
-            node.declare_parameter(name, ros_default(rule), _descriptor(rule))
+        value, descriptor = _given(node, name, rule), _descriptor(rule)
+        if value != []:
+            node.declare_parameter(name, value, descriptor, ignore_override=True)
             continue
-        if node.declare_parameter(name, DOUBLES).type_ != DOUBLES:
-            node.set_parameters([Parameter(name, DOUBLES, [])])
-        descriptor = _descriptor(rule)
+        node.declare_parameter(name, DOUBLES, ignore_override=True)
+        node.set_parameters([Parameter(name, DOUBLES, [])])
         descriptor.type = DOUBLES.value
         node.set_descriptor(name, descriptor)  # at last, for then it may be read-only
     return read(kind, _values(node, kind))
+
+
+def _given(node, name, rule):
+    """The value that a parameter was given, or the default; SettingsError when it has another type."""
+    given = node.declare_parameter(name, None, ParameterDescriptor(dynamic_typing=True)).value
+    node.undeclare_parameter(name)
+    default = ros_default(rule)
+    if given is None:
+        return default
+    value = fitted(rule, given)
+    wanted = DOUBLES if default == [] else Parameter.Type.from_parameter_value(default)
+    if value != [] and Parameter.Type.from_parameter_value(value) != wanted:
+        raise SettingsError(f"parameter '{name}' is {shown(value)}; allowed: {rule.allowed}")
+    return value
+
+
+def fitted(rule: Setting, value: Any) -> Any:
+    """A parameter's value with its numbers as a rule has them: 1.0 of 1, and the text "253" of 253, which YAML makes a
+    number."""
+
+    def fit(kind, one):
+        number = isinstance(one, int | float) and not isinstance(one, bool)
+        return kind(one) if number and kind in (float, str) else one
+
+    if not isinstance(rule.default, tuple):
+        return fit(type(rule.default), value)
+    return value if isinstance(value, str) or not isinstance(value, Iterable) else [fit(rule.items, x) for x in value]
 
 
 def read(kind: type[Kind], given: dict[str, Any]) -> Kind:
@@ -126,6 +155,12 @@ def check_changes(node: Node, kind: type[Kind], accepted: Callable[[Kind], None]
         accepted(proposed)
         return SetParametersResult(successful=True)
 
+    def fit(change: Parameter) -> Parameter:
+        value = fitted(rules[change.name], change.value) if change.name in rules and change.type_ in NUMBERS else []
+        return change if value == [] else Parameter(change.name, value=value)
+
+    rules = rules_of(kind)
+    node.add_pre_set_parameters_callback(lambda changes: [fit(change) for change in changes])
     node.add_on_set_parameters_callback(callback)
 
 
@@ -172,6 +207,13 @@ class MapParameters(NodeParameters):
         "transient_local",
         "QoS durability of the subscription map; volatile for publishers that do not latch",
         choices=("transient_local", "volatile"),
+        read_only=True,
+    )
+    map_rules: str = setting(
+        SINCE,
+        "What the pixels of map_file mean: as in map_server since Nav2 1.3.7 (Jazzy of May 2025, Kilted, Lyrical), or "
+        "up to 1.3.6 (Humble, Iron, older Jazzy)",
+        choices=RULES,
         read_only=True,
     )
     unknown: str = setting(

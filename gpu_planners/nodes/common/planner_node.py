@@ -22,6 +22,8 @@ from .worker import Worker
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 COMPILING = "compiling"
+NO_CLOCK = "no /clock: use_sim_time is true, but nobody has published the time yet"
+CLOCK_PATIENCE_S = 3
 LOG_S = 10.0  # between two lines about what is being compiled
 PATIENCE_S = 5.0  # of requests with what is compiled or loaded; loading takes less
 
@@ -41,7 +43,15 @@ class Diagnostics:
         self.told = WARN, text
         self._problems: dict[str, str] = {}
         self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        node.create_timer(1.0, self.publish, clock=steady_clock())
+        self._timeless_s = 0
+        node.create_timer(1.0, self._tick, clock=steady_clock())
+
+    def _tick(self):
+        """Once a second. With use_sim_time and nobody on /clock, time stands at 0: what waits for it never comes."""
+        timeless = self._node.get_parameter("use_sim_time").value and not self._node.get_clock().now().nanoseconds
+        self._timeless_s = self._timeless_s + 1 if timeless else 0
+        self.set_problem("clock", NO_CLOCK if self._timeless_s >= CLOCK_PATIENCE_S else "")
+        self.publish()
 
     def say(self, level: bytes, text: str) -> None:
         self.told = level, text

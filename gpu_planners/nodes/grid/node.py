@@ -82,8 +82,9 @@ class GridPlannerNode(PlannerNode, ManagedNode):
     on_shutdown = on_cleanup  # type: ignore[assignment]  # a decorated method, as those of rclpy are
 
     def _open_maps(self):
+        file = self.values.map_file
+        self.state.say(WARN, f"loading {file}" if file else "waiting for a map")
         self._maps = TopicMaps(self, self._scene, self._get_ready_for)
-        self.state.say(WARN, "waiting for a map")
         if self._maps.missing:
             self.get_logger().info(self._maps.missing)
 
