@@ -1,4 +1,4 @@
-"""gpu-planners info: what is there, and how to get what is missing."""
+"""gpu-planners info: what is there, and how to get what is missing; or the robot that a URDF describes."""
 
 import argparse
 import importlib.util
@@ -41,13 +41,46 @@ ROS_PACKAGES = {  # used where they are installed: what there is with them
 }
 
 
-def run(_options: argparse.Namespace, _rest: list[str]) -> None:
+def run(options: argparse.Namespace, _rest: list[str]) -> None:
     console = Console()
+    if options.urdf:
+        for table in _robot_tables(options):
+            console.print(table)
+        return
     for table in (_device_table(), _software_table(), _ros_table(), _data_table()):
         console.print(table)
     console.print(
         "Completion in your shell: [bold]gpu-planners completion bash[/] (or zsh, fish) prints it", highlight=False
     )
+
+
+def _robot_tables(options):
+    from .robots import load_robot
+
+    robot = load_robot(options, self_collisions=False)  # to find the pairs may take longer than all else
+    table = _table(f"Robot {escape(robot.name)}", "what", "value")
+    table.add_row("root link", escape(robot.root_link))
+    table.add_row("tip link", escape(f"{robot.tip_link}: {robot.tip_reason}"))
+    table.add_row("bodies that collide", str(len(robot.shapes)))
+    held = {f"{name} ({_range(*limits)})": None for name, limits in robot.other_joints.items()}
+    virtual = (f"{one.name} ({one.type}, {one.child_link} in {one.parent_frame})" for one in robot.virtual_joints)
+    for what, names in (
+        ("joints that are not planned", held),
+        ("joints that follow others", robot.mimic_joints),
+        ("states", robot.named_states),
+        ("virtual joints", virtual),
+    ):
+        table.add_row(what, escape(", ".join(names)) or "none")
+    joints = _table("Joints that are planned", "joint", "from, to", "velocity", "acceleration")
+    rows = zip(robot.joint_names, robot.lower, robot.upper, robot.continuous, robot.velocity, robot.acceleration)
+    for name, lower, upper, endless, velocity, acceleration in rows:
+        limits = "without end" if endless else _range(lower, upper)
+        joints.add_row(escape(name), limits, f"{velocity:.4g}", f"{acceleration:.4g}")
+    return table, joints
+
+
+def _range(lower, upper):
+    return f"{lower:.4g} to {upper:.4g}"
 
 
 def _table(title, *columns):

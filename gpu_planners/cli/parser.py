@@ -34,7 +34,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"gpu_planners {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    commands.add_parser("info", help="what is there, and how to get what is missing: GPU, ROS, extras, data")
+    _add_info(commands)
     _add_plan(commands)
     _add_verify(commands)
     _add_view(commands)
@@ -58,6 +58,17 @@ def build_parser() -> argparse.ArgumentParser:
 def _take_negative_lists(parser):
     """Words like -1,0.5 and -1e-3 are values, no options; argparse only takes single plain numbers for such."""
     parser._negative_number_matcher = re.compile(r"-\.?\d")
+
+
+def _add_info(commands):
+    parser = commands.add_parser(
+        "info",
+        help="what is there, and how to get what is missing: GPU, ROS, extras, data; or what a URDF describes",
+        description="Without a URDF: what is there (GPU, ROS, extras, data), and how to get what is missing. With one: "
+        "the robot as it is planned, and what of its description is held, left out or passed over.",
+        epilog=CODES,
+    )
+    _add_description(parser, parser.add_argument_group("the robot"), optional=True)
 
 
 def _add_plan(commands):
@@ -210,19 +221,23 @@ def _add_compile(commands):
 
 def _add_robot(parser, optional, several=False):
     group = parser.add_argument_group("the robot and its surroundings")
+    _add_description(parser, group, optional)
+    _add(group, "--tip", "LINK", "the tool's link (default: what `gpu-planners info` says)")
+    if several:
+        text = "scene files, or problem sets (.json), one scene of which each problem takes (default: random scenes)"
+        _add_list(group, "--scenes", "FILE", text, type=_file)
+    else:
+        _add(group, "--scene", "FILE", "YAML file with the obstacles", type=_file)
+
+
+def _add_description(parser, group, optional):
     parser.add_argument("urdf", type=_file, **({"nargs": "?"} if optional else {}), help="URDF file")
     group.add_argument("--srdf", type=_file, help="groups, states, pairs of links that may touch")
     text = "folders in which package:// paths are looked up"
     _add(group, "--package-dirs", "DIR", text, nargs="+", default=())
     group.add_argument("--group", help="SRDF group to plan")
     _add(group, "--joints", "PATTERN", "joints to plan, instead of --group: names, or 'arm_*_joint'", nargs="+")
-    _add(group, "--tip", "LINK", "the tool's link (default: the group's tip)")
     _add(group, "--fix", "JOINT=VALUE", "where joints that are not planned stand", nargs="+", default=())
-    if several:
-        text = "scene files, or problem sets (.json), one scene of which each problem takes (default: random scenes)"
-        _add_list(group, "--scenes", "FILE", text, type=_file)
-    else:
-        _add(group, "--scene", "FILE", "YAML file with the obstacles", type=_file)
 
 
 def _add_planning(group, time_s=10.0):

@@ -18,7 +18,7 @@ from .errors import InputError
 PAIR = re.compile(r"([^=]+)=(.*)")
 
 
-def load_robot(options: argparse.Namespace) -> RobotModel:
+def load_robot(options: argparse.Namespace, self_collisions: bool = True) -> RobotModel:
     if options.group and options.joints:
         raise InputError("give --group or --joints, not both")
     return load_urdf(
@@ -28,6 +28,7 @@ def load_robot(options: argparse.Namespace) -> RobotModel:
         joints=joints_like(options.urdf, options.joints) if options.joints else None,
         group=options.group,
         fixed=pairs(options.fix, "--fix"),
+        self_collisions=self_collisions,
     )
 
 
@@ -55,7 +56,7 @@ def tip_of(options: argparse.Namespace, robot: RobotModel) -> str:
 def joints_like(urdf: str, patterns: Sequence[str]) -> list[str]:
     """Names of the joints that move and fit one of the patterns, in the order of the tree."""
     joints = read_urdf(read_xml_file(urdf, "URDF").lstrip()).joints.values()
-    movable = [joint.name for joint in joints if joint.kind.plannable and not joint.mimic]
+    movable = [joint.name for joint in joints if joint.kind.plannable and not joint.mimic and not joint.held]
     words = [word for pattern in patterns for word in pattern.split(",") if word]
     for word in words:
         if not fnmatch.filter(movable, word):

@@ -33,6 +33,24 @@ def test_info_names_every_extra_whole_where_it_is_narrow(monkeypatch, capsys):
         assert f"extra{extra}(" in left and f"'gpu_planners[{extra}]'" in right
 
 
+def test_info_tells_of_a_robot(tmp_path, capsys, caplog):
+    srdf = tmp_path / "arm.srdf"
+    srdf.write_text(
+        """<robot name="planar"><group name="arm"><joint name="joint1"/><joint name="joint2"/></group>
+        <virtual_joint name="v" type="fixed" parent_frame="world" child_link="base_link"/>
+        <group_state name="odd" group="arm"><joint name="joint1" value="1"/></group_state></robot>"""
+    )
+    assert cli.main(["info", str(URDF), "--srdf", str(srdf)]) == 0
+    printed = re.sub(r"\s*│\n│\s*│", "", capsys.readouterr().out)
+    assert re.search(r"tip link +│ link2: it is the last link", printed)
+    assert "joint3 (" in printed and "v (fixed, base_link in world)" in printed and "joint1" in printed
+    assert "state 'odd' of 'arm' lacks 'joint2'" in caplog.text
+    with pytest.raises(SystemExit):
+        cli.main(["info", "no_such.urdf"])
+    assert cli.main(["info", str(srdf)]) == 2  # the URDF has no link
+    assert "no link" in capsys.readouterr().err
+
+
 def test_version_and_help_as_a_process():
     answer = subprocess.run(
         [sys.executable, "-m", "gpu_planners.cli", "--version"], capture_output=True, text=True, timeout=120

@@ -231,11 +231,12 @@ def _skins(robot, shapes, levers, moving, radius):
         matters += (reach.distance_to_boxes(poses, halves) <= radius + own).tolist()
     for shape, lever, thickness, counts in zip(shapes, levers, skins, matters):
         if counts and thickness > GREATEST_SKIN:
-            value = np.abs(reach.joint_ranges(robot)).max()
+            values = np.abs(reach.joint_ranges(robot)).max(axis=0)
+            farthest = int(values.argmax())
             raise RobotDescriptionError(
                 f"'{shape.name}' comes up to {lever.farthest:.4g} m away from the robot's base, by joint values of up "
-                f"to {value:.4g}: single precision holds it to {1e3 * thickness:.2g} mm; "
-                f"allowed: {1e3 * GREATEST_SKIN:g} mm"
+                f"to {values[farthest]:.4g} ('{robot.joint_names[farthest]}'): single precision holds it to "
+                f"{1e3 * thickness:.2g} mm; allowed: {1e3 * GREATEST_SKIN:g} mm"
             )
     return skins
 

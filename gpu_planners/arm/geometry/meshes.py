@@ -27,13 +27,19 @@ else:  # takes a fifth of a second, and only meshes need it
     trimesh = lazy_loader.load("trimesh")
 
 FORMATS = "stl", "obj", "ply", "dae", "off", "glb"  # no archives, and nothing that names further files
+UNIT = "metres in a unit"  # key in the metadata of a mesh that was read from a file
 MOST_TOLD = 5  # paths of a mesh that is missing
 MOST_MESH_BYTES = 64 * 2**20
+LEAST_SIZE = 1e-6  # metres: what has no thickness, a plate or a point, is as thick as this
 MOST_TRIANGLES = 200_000  # of a mesh: to cut it into pieces takes up to two minutes and 0.8 GB
 HEADER_COUNT = {"ply": rb"element\s+face\s+(\d{1,18})", "off": rb"OFF\s+\d+\s+(\d{1,18})"}
 TRIANGLE = {"obj": rb"(?m)^[ \t]*f[ \t]", "stl": rb"(?i)\bouter\s+loop\b"}
 # faces that count backwards or from 0: trimesh takes other vertices for them
 RELATIVE_FACE = re.compile(rb"(?m)^f[ \t](?:[^\n]*[ \t/])?(?:-|0+[ \t\r\n/]).*")
+
+
+class EmptyMeshError(ObstacleError):
+    """A mesh file holds neither a triangle nor a vertex, such as a Collada scene without geometry."""
 
 
 def find_mesh(filename: str, base_dir: Path | None, package_dirs: Sequence[str | os.PathLike], what: str) -> Path:
@@ -97,8 +103,12 @@ def _is_source_of(folder, package):
 def load_mesh(name: str, path: str | os.PathLike, scale: ArrayLike = 1.0) -> trimesh.Trimesh:
     """The mesh of a file, checked; scaled by `scale`, one number or (3,), it is in metres.
 
+    The unit of a Collada file counts, as in RViz and Gazebo: its lengths become metres before `scale` does. Its upward
+    axis does not, as there: z is what its vertices say.
+
     name: of the link's shape or the obstacle, for the error text
-    Raises ObstacleError for vertices that are not finite, where trimesh's own loading drops them and their triangles.
+    Raises ObstacleError for vertices that are not finite, where trimesh's own loading drops them and their triangles;
+    EmptyMeshError for a file that holds nothing.
     """
     file = file_path(path, f"'{name}': a mesh that is no trimesh.Trimesh", ObstacleError)
     kind = file.suffix.lower().removeprefix(".")
@@ -106,13 +116,45 @@ def load_mesh(name: str, path: str | os.PathLike, scale: ArrayLike = 1.0) -> tri
         known = ", .".join(FORMATS)
         raise ObstacleError(f"'{name}': mesh file {shown(str(file))} has an unknown format; known: .{known}")
     content = read_file(file, f"'{name}': mesh file", ObstacleError, MOST_MESH_BYTES)
+    unit = 1.0
     try:
+        if kind == "dae":
+            content, unit = _collada(content)
         mesh = _read(name, content, kind)
+    except EmptyMeshError as error:
+        raise EmptyMeshError(f"'{name}': mesh file '{file}' {error}") from error
     except Exception as error:  # trimesh's readers raise whatever their format's library raises
         raise ObstacleError(f"'{name}': mesh file '{file}' cannot be read: {shortened(error)}") from error
-    mesh = trimesh.Trimesh(mesh.vertices * scale, mesh.faces, process=False)
-    check_mesh(name, mesh)
+    mesh = trimesh.Trimesh(mesh.vertices * unit * scale, mesh.faces, process=False, metadata={UNIT: unit})
+    check_mesh(f"{name}': mesh file '{file}", mesh)  # its texts put what they name between quotes
     return mesh
+
+
+def told_of(mesh: trimesh.Trimesh) -> list[str]:
+    """What to tell of a mesh that load_mesh read: kinds of thing that are not as its file has them."""
+    told = []
+    if (unit := mesh.metadata[UNIT]) != 1:
+        told.append(f"Collada files are in a unit of {unit:g} m (<unit>), which counts as in RViz")
+    if len(_flat_axes(mesh.vertices)):
+        told.append(f"meshes are flat; they are taken as {LEAST_SIZE:g} m thick")
+    return told
+
+
+def thickened(mesh: trimesh.Trimesh) -> trimesh.Trimesh:
+    """A mesh that covers this one and has a volume: itself, or both sides of a flat one, LEAST_SIZE apart."""
+    vertices, faces = mesh.vertices, mesh.faces
+    axes = _flat_axes(vertices)
+    for shift in axes * (LEAST_SIZE / 2):
+        faces = np.concatenate([faces, faces + len(vertices)])
+        vertices = np.concatenate([vertices - shift, vertices + shift])
+    return trimesh.Trimesh(vertices, faces, process=False) if len(axes) else mesh
+
+
+def _flat_axes(vertices):
+    """(K, 3) unit vectors along which vertices (V, 3) are less than LEAST_SIZE apart: 1 of a plate, 2 of a line."""
+    centred = vertices - vertices.mean(axis=0)
+    axes = np.linalg.eigh(centred.T @ centred)[1].T
+    return axes[np.ptp(centred @ axes.T, axis=0) < LEAST_SIZE]
 
 
 def check_mesh(name: str, mesh: trimesh.Trimesh) -> None:
@@ -141,8 +183,6 @@ def _read(name, content, kind):
     """All meshes of a file as one Trimesh with equal vertices merged, every triangle of the file in it."""
     if kind == "obj" and (line := RELATIVE_FACE.search(content)):
         raise ValueError(f"a face counts its vertices backwards or from 0: {line.group().decode(errors='replace')}")
-    if kind == "dae":
-        content = _without_comments(content)
     with warnings.catch_warnings():
         # numpy's own warning where it stops at a word that is no number
         warnings.filterwarnings("error", message="string or file could not be read")
@@ -156,14 +196,18 @@ def _read(name, content, kind):
             if type(error).__name__ != "DaeBrokenRefError":  # a texture that is not there
                 raise
             parsed = parse(file_obj=io.BytesIO(content), ignore_broken=True)
-    parts = parsed["geometry"] if "geometry" in parsed else {"": parsed}
     parts = {
         part: {"vertices": fields["vertices"], "faces": fields["faces"], "process": False}
-        for part, fields in parts.items()
+        for part, fields in _parts(parsed).items()
         if fields.get("faces") is not None and len(fields["faces"])
     }
     if sum(len(fields["faces"]) for fields in parts.values()) < (count := _declared_triangles(content, kind)):
         raise ValueError(f"not all of its {count} triangles can be read")
+    if not parts:
+        points = sum(len(fields.get("vertices", ())) for fields in _parts(parsed).values())
+        if points or kind == "dae":
+            raise ValueError(f"it has {points or 'some'} vertices, but no triangles{' in its scene' * (not points)}")
+        raise EmptyMeshError("holds nothing")
     scene = trimesh.load({"geometry": parts, "graph": parsed.get("graph")}, force="scene")
     instances = [scene.graph[node][1] for node in scene.graph.nodes_geometry]
     if sum(len(scene.geometry[part].faces) for part in instances) > MOST_TRIANGLES:
@@ -174,16 +218,35 @@ def _read(name, content, kind):
     return scene.to_mesh()
 
 
-def _without_comments(content):
-    """A Collada file without its comments, at some of which pycollada stops. Vertices that are NaN are errors:
-    pycollada reads them as 0, which is right for normals and textures only."""
+def _parts(parsed):
+    """{name: arguments of a Trimesh} of what trimesh's readers make of a file."""
+    return parsed["geometry"] if "geometry" in parsed else {"": parsed}
+
+
+def _collada(content):
+    """(a Collada file without its comments, at some of which pycollada stops; metres in its unit).
+
+    Vertices that are NaN are errors: pycollada reads them as 0, which is right for normals and textures only.
+    """
     root = etree.fromstring(content, etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True))
     inputs = root.iterfind(".//{*}vertices/{*}input[@semantic='POSITION']")
     positions = {entry.get("source", "")[1:] for entry in inputs}
+    if not positions:
+        raise EmptyMeshError("holds nothing")
+    if root.find("{*}scene/{*}instance_visual_scene") is None:
+        raise ValueError("it has geometry, but no scene")
     for source in root.iterfind(".//{*}source"):
         if source.get("id") in positions and "nan" in source.findtext("{*}float_array", "").lower():
             raise ValueError(f"the vertices '{source.get('id')}' must be finite, they hold a NaN")
-    return etree.tostring(root)
+    unit = root.find("{*}asset/{*}unit")
+    text = "1" if unit is None else unit.get("meter", "1")
+    try:
+        metres = float(text)
+    except ValueError:
+        metres = np.nan
+    if not (np.isfinite(metres) and metres > 0):
+        raise ValueError(f"its <unit> has meter={shown(text)}; allowed: a number above 0")
+    return etree.tostring(root), metres
 
 
 def _declared_triangles(content, kind):
@@ -191,4 +254,6 @@ def _declared_triangles(content, kind):
     if kind in HEADER_COUNT:
         found = re.search(HEADER_COUNT[kind], content)
         return int(found.group(1)) if found else 0
+    if kind == "stl" and len(content) >= 84 and not content.lstrip().startswith(b"solid"):
+        return int.from_bytes(content[80:84], "little")
     return sum(1 for _ in re.finditer(TRIANGLE[kind], content)) if kind in TRIANGLE else 0

@@ -65,7 +65,7 @@ class RobotModel:
     self_collision_pairs: (P, 2) int32 indices into shapes; never two shapes of one frame
     disabled_pairs: (link, link, reason) of every pair of links that is not checked
     named_states: {name: (dof,)} of the SRDF's group states that give every planning joint
-    tip_link: default end-effector link
+    tip_link: default end-effector link; tip_reason: why it is that one
     other_joints: {name: (lower, upper)} of joints that move, are not planned and mimic none (a gripper's), rad or m
     mimic_joints: names of the joints that mimic another one
     virtual_joints: those of the SRDF
@@ -93,6 +93,7 @@ class RobotModel:
     self_collision_pairs: np.ndarray
     disabled_pairs: tuple[tuple[str, str, str], ...]
     tip_link: str
+    tip_reason: str = ""
     named_states: dict[str, np.ndarray] = field(default_factory=dict)
     other_joints: dict[str, tuple[float, float]] = field(default_factory=dict)
     mimic_joints: tuple[str, ...] = ()

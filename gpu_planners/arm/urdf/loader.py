@@ -21,17 +21,18 @@ from ...errors import ObstacleError, RobotDescriptionError, SettingsError, short
 from ...files import MOST_BYTES, file_path
 from ...ranges import GREATEST_LENGTH
 from ..geometry.decomposition import DEFAULT_TOLERANCE, convex_pieces
-from ..geometry.meshes import find_mesh, load_mesh
+from ..geometry.meshes import EmptyMeshError, find_mesh, load_mesh, told_of
 from ..geometry.shapes import ConvexShape
 from ..robot.model import FRAME_DTYPE, RobotModel, periodic_joints
-from ..robot.modified_dh import derive_rows, path_to_root, rotation_about, transform
+from ..robot.modified_dh import derive_rows, rotation_about, transform
+from .notes import MOST_TOLD, Note, tell, warn_once
 from .self_collision import candidate_pairs, with_sampled_pairs
 from .srdf_xml import NO_SRDF, Semantics, read_srdf
-from .urdf_xml import PLANNABLE, Description, Joint, read_urdf, read_xml_file
+from .tip import default_tip
+from .urdf_xml import GREATEST_ANGLE, PLANNABLE, Description, Joint, read_urdf, read_xml_file
 
 log = logging.getLogger(__name__)
 
-GREATEST_ANGLE = 1e4  # rad, of joints whose full turns count; single precision is off by 5e-4 rad there
 BLANK = "\ufeff \t\r\n"
 DEFAULT_VELOCITY = 1.0  # rad/s or m/s where a URDF gives none, as MoveIt's timing has it
 DEFAULT_ACCELERATION_TIME = 0.5  # s to full speed where no acceleration is given; URDFs before 1.2 have no such limit
@@ -91,13 +92,18 @@ def load_urdf(
     description = read_urdf(text)
     semantics = NO_SRDF if srdf is None else read_srdf(_read_text(srdf, "SRDF")[0], description)
     names = planning_joints(description, semantics, joints, group)
-    _refuse_loose_joints(description, _leaders(description, names))
+    leaders = _leaders(description, names)
+    _refuse_loose_joints(description, leaders)
     kinematics = _fold_tree(description, names, fixed)
     limits = _limits(description, names, kinematics, velocity, acceleration)
+    tip_link, tip_reason = default_tip(description, semantics, group, names)
+    log.info("robot '%s': the tip link is '%s': %s", description.name, tip_link, tip_reason)
     # meshes last, since they take longest
-    shapes, shape_link = _build_shapes(description, base_dir, package_dirs, hull_tolerance)
-    tip_link = _tip_link(description, semantics, group, kinematics)
-    robot = _model(description, semantics, names, kinematics | limits | {"tip_link": tip_link}, shapes, shape_link)
+    shapes, shape_link, notes = _build_shapes(description, base_dir, package_dirs, hull_tolerance)
+    tell(f"the URDF of '{description.name}'", [*description.notes, *_joint_notes(description, leaders), *notes])
+    tell(f"the SRDF of '{description.name}'", semantics.notes)
+    fields = kinematics | limits | {"tip_link": tip_link, "tip_reason": tip_reason}
+    robot = _model(description, semantics, names, fields, shapes, shape_link)
     if not self_collisions:
         return replace(robot, self_collision_pairs=robot.self_collision_pairs[:0])
     sampled = semantics.disabled is None and len(robot.self_collision_pairs)
@@ -109,7 +115,7 @@ def _model(description, semantics, names, fields, shapes, shape_link):
     link_frame, joints = fields["link_frame"], description.joints.values()
     frame_of = dict(zip(fields["link_names"], link_frame))
     if unseen := [link for link in description.only_seen if frame_of[link] >= 0]:
-        _warn_once(
+        warn_once(
             f"the URDF of '{description.name}' has links that move with a visual, but no collision geometry, so they "
             f"collide with nothing: {shortened(', '.join(unseen))}"
         )
@@ -224,13 +230,14 @@ def planning_joints(
         joints = semantics.joints_of(*semantics.groups, *semantics.broken)
     elif joints is None:
         joints = [joint.name for joint in known.values() if joint.kind.plannable and not joint.mimic]
-    joints = tuple(joints)
+    elif named := next((name for name in joints if name in known and known[name].held), None):
+        raise RobotDescriptionError(f"joint '{named}' cannot be planned: {known[named].held}")
+    held = [name for name in joints if name in known and known[name].held]
+    joints = tuple(name for name in joints if name not in held)
     for name in joints:
         if name not in known:
-            raise RobotDescriptionError(
-                f"the URDF has no joint {shown(name)}; its moving joints: "
-                + ", ".join(j.name for j in known.values() if j.kind.plannable)
-            )
+            movable = [joint.name for joint in known.values() if joint.kind.plannable]
+            raise RobotDescriptionError(f"the URDF has no joint {shown(name)}; its moving joints: {', '.join(movable)}")
         if not known[name].kind.plannable:
             raise RobotDescriptionError(
                 f"joint '{name}' is {known[name].type} and cannot be planned; plannable: {', '.join(PLANNABLE)}"
@@ -241,7 +248,14 @@ def planning_joints(
         twice = next(name for name in joints if joints.count(name) > 1)
         raise RobotDescriptionError(f"joint '{twice}' is named twice among the planning joints")
     if not joints:
-        raise RobotDescriptionError(f"group '{group}' has no joint to plan" if group else "no joint to plan")
+        text = f"group '{group}' has no joint to plan" if group else "no joint to plan"
+        told = "".join(f"; joint '{name}' is held: {known[name].held}" for name in held[:MOST_TOLD])
+        raise RobotDescriptionError(text + told)
+    for name in _leaders(description, joints):
+        if fault := known[name].fault:
+            raise RobotDescriptionError(
+                f"joint '{name}': {fault}; correct the URDF or plan other joints (joints, group)"
+            )
     return joints
 
 
@@ -265,6 +279,17 @@ def _check_fixed(description, names, fixed):
         if not abs(value) < np.inf or not lower - 1e-6 <= value <= upper + 1e-6:
             raise RobotDescriptionError(
                 f"joint '{name}' ({joint.type}) cannot be fixed at {shown(value)}: allowed is {lower:g} to {upper:g}"
+            )
+
+
+def _joint_notes(description, leaders):
+    """Notes about joints that are not planned as the URDF has them."""
+    for joint in description.joints.values():
+        if joint.held:
+            yield Note("joints cannot be planned; they are held", f"'{joint.name}' ({joint.held})")
+        elif joint.fault and joint.name not in leaders:
+            yield Note(
+                "joints that are not planned have faults, which count for nothing", f"'{joint.name}' ({joint.fault})"
             )
 
 
@@ -366,10 +391,11 @@ def _limits(description, names, kinematics, velocity, acceleration):
         if joint.limits is None:
             raise RobotDescriptionError(f"joint '{joint.name}' is {joint.type} and has no <limit>")
         lower[i], upper[i] = joint.limits
-        if not np.isfinite(joint.limits).all() or not lower[i] < upper[i]:
+        if not np.isfinite(joint.limits).all():
             raise RobotDescriptionError(
-                f"joint '{joint.name}': the limits must be finite and the lower one below the "
-                f"upper one, got {lower[i]:g} and {upper[i]:g}; correct the URDF or plan other joints (joints, group)"
+                f"joint '{joint.name}': the limits must be finite, or both of a joint that turns beyond "
+                f"+-{GREATEST_ANGLE:g} rad, got {lower[i]:g} and {upper[i]:g}; correct the URDF or plan other joints "
+                f"(joints, group)"
             )
     _check_values(kinematics, np.maximum(np.abs(lower), np.abs(upper)), periodic)
     speed = _per_joint("velocity", velocity, names, speed_limits(description.name, joints, velocity))
@@ -386,17 +412,11 @@ def speed_limits(robot: str, joints: Sequence[Joint], given: Any = None) -> list
     own = given if isinstance(given, Mapping) else {}
     unlimited = [joint.name for joint in joints if not joint.velocity and joint.name not in own]
     if unlimited and (given is None or own is given):
-        _warn_once(
+        warn_once(
             f"the URDF of '{robot}' gives no velocity limit, or 0, for {shortened(', '.join(unlimited))}: "
             f"{DEFAULT_VELOCITY:g} rad/s or m/s is assumed; correct the URDF, or give load_urdf a velocity"
         )
     return [joint.velocity or DEFAULT_VELOCITY for joint in joints]
-
-
-@functools.lru_cache(maxsize=100)
-def _warn_once(text):
-    """Warn, but not each time that a node loads its robot again."""
-    log.warning("%s", text)
 
 
 def acceleration_limits(joints: Sequence[Joint], speed: ArrayLike) -> list[float]:
@@ -442,7 +462,7 @@ def _per_joint(what, given, names, default):
 
 
 def _build_shapes(description, base_dir, package_dirs, hull_tolerance):
-    """Convex shapes posed in their links, and the number of each one's link.
+    """Convex shapes posed in their links, the number of each one's link, and notes.
 
     A link's shapes are named link_0, link_1, ..., the pieces of one mesh link_0#0, link_0#1, ...
     """
@@ -452,35 +472,23 @@ def _build_shapes(description, base_dir, package_dirs, hull_tolerance):
         for collision in collisions
         if collision.kind == "mesh"
     }
-    shapes, shape_link = [], []
+    shapes, shape_link, notes = [], [], []
     for i, (link, collisions) in enumerate(description.links.items()):
         for n, collision in enumerate(collisions):
             name = f"{link}_{n}"
             try:
                 if collision.kind == "mesh":
-                    mesh = load_mesh(name, paths[collision.filename], collision.size)
+                    path = paths[collision.filename]
+                    mesh = load_mesh(name, path, collision.size)
+                    notes += [Note(what, f"link '{link}' ({path})") for what in told_of(mesh)]
                     pieces = convex_pieces(name, mesh, np.eye(4), hull_tolerance)
                 else:
                     pieces = PRIMITIVES[collision.kind](name, collision.size)
+            except EmptyMeshError:
+                notes.append(Note("mesh files hold nothing; they are left out", f"link '{link}' ({path})"))
+                continue
             except ObstacleError as error:
                 raise RobotDescriptionError(f"link '{link}': {error}") from error
             shapes += [piece.moved(collision.T_link_collision) for piece in pieces]
             shape_link += [i] * len(pieces)
-    return tuple(shapes), np.array(shape_link, dtype=np.int32)
-
-
-def _tip_link(description, semantics, group, kinematics):
-    """The SRDF chain's tip; else the deepest link that fixed joints join to the deepest planning joint: no finger of a
-    gripper, since joints move fingers."""
-    frames, names = kinematics["frames"], kinematics["frame_names"]
-    planned = {name for name in names if not description.joints[name].mimic}
-    for name in [group] if group else semantics.groups:
-        if name in semantics.tips and set(semantics.groups[name]) == planned:
-            return semantics.tips[name]
-    planned_frames = (f for f in range(len(frames)) if names[f] in planned)
-    last = max(planned_frames, key=lambda f: len(path_to_root(frames, f)))
-    depth = {description.joints[names[last]].child: 0}
-    for joint in description.joints.values():
-        if joint.type == "fixed" and joint.parent in depth:
-            depth[joint.child] = depth[joint.parent] + 1
-    return max(depth, key=depth.__getitem__)
+    return tuple(shapes), np.array(shape_link, dtype=np.int32), notes

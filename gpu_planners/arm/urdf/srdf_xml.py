@@ -2,12 +2,24 @@
 
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from typing import NamedTuple
 
 from ...errors import RobotDescriptionError, shortened, shown
 from ..robot.model import VirtualJoint
-from .urdf_xml import MOST_ELEMENTS, Description, numbers, parse_xml
+from .notes import Note
+from .srdf_notes import odd_states, unknown_names
+from .urdf_xml import MOST_ELEMENTS, Description, numbers, parse_xml, refuse_xacro
 
 VIRTUAL_TYPES = "fixed", "planar", "floating"
+
+
+class EndEffector(NamedTuple):
+    """A gripper. group: of its joints; parent_link: that it hangs on; parent_group: of the arm, or "" """
+
+    name: str
+    group: str
+    parent_link: str
+    parent_group: str
 
 
 @dataclass(frozen=True)
@@ -19,7 +31,8 @@ class Semantics:
     tips: {group: tip link} of the groups that are given as one chain
     disabled: {frozenset({link, link}): reason}; None when the SRDF speaks of no pair at all
     states: {state: {joint: value}}, rad or m
-    virtual_joints: in the file's order
+    virtual_joints, end_effectors: in the file's order
+    notes: statements that refer to nothing
     """
 
     groups: dict[str, tuple[str, ...]]
@@ -28,6 +41,8 @@ class Semantics:
     disabled: dict[frozenset, str] | None
     states: dict[str, dict[str, float]]
     virtual_joints: tuple[VirtualJoint, ...] = ()
+    end_effectors: tuple[EndEffector, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def joints_of(self, group: str) -> tuple[str, ...]:
         """Names of the joints that move a group; RobotDescriptionError where it is not there or broken."""
@@ -50,6 +65,7 @@ def read_srdf(text: str, description: Description) -> Semantics:
     is planned.
     """
     root = parse_xml(text, "SRDF")
+    refuse_xacro(root, "SRDF")
     elements = {}
     for group in root.findall("group"):
         name = group.get("name")
@@ -91,7 +107,11 @@ def read_srdf(text: str, description: Description) -> Semantics:
             if len(words) == 1:  # floating joints have several values and are not planned
                 what = f"SRDF state '{state.get('name')}', joint '{joint.get('name')}'"
                 values[joint.get("name")] = numbers(words[0], 1, what)[0]
-    return Semantics(groups, broken, tips, _disabled(root, description), states, virtual_joints)
+    effectors = tuple(
+        EndEffector(*(element.get(key, "") for key in EndEffector._fields)) for element in root.findall("end_effector")
+    )
+    notes = (*unknown_names(root, description, elements), *odd_states(root, description, groups, broken))
+    return Semantics(groups, broken, tips, _disabled(root, description), states, virtual_joints, effectors, notes)
 
 
 def _virtual_joints(root):
@@ -115,7 +135,8 @@ def _disabled(root, description):
     for element in root.findall("enable_collisions"):
         disabled.pop(_pair(element), None)
     disabled |= {_pair(element): f"SRDF: {element.get('reason') or 'no reason given'}" for element in single}
-    return disabled if by_default or single else None
+    known = [pair for pair in disabled if pair <= description.links.keys()]
+    return disabled if known else None  # what names other links says nothing of this robot
 
 
 def _pair(element):

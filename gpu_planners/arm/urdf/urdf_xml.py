@@ -2,6 +2,7 @@
 
 yourdfpy repairs or skips malformed elements; a planner must not plan for half a robot, so this reader is strict about
 the elements that kinematics and collision need. It ignores the others (visuals, inertias, transmissions, plug-ins).
+What is wrong with a part that can be held or left out becomes a note, and an error only where that part is planned.
 """
 
 import os
@@ -15,11 +16,20 @@ from lxml import etree
 from ...errors import RobotDescriptionError, shortened, shown
 from ...files import LONGEST_SCALAR, read_file
 from ...ranges import GREATEST_LENGTH
+from ..geometry.meshes import LEAST_SIZE
 from ..robot.modified_dh import rotation_about, transform
+from .notes import Note, nearest
 
 MOST_ELEMENTS = 2000  # links, joints and collision elements, each
-LEAST_SIZE = 1e-6  # metres: a primitive with a size of 0, a plate or a point, is as thick as this
+GREATEST_ANGLE = 1e4  # rad, of joints whose full turns count; single precision is off by 5e-4 rad there
 XACRO_LEFT_OVER = "xacro:property", "xacro:arg"  # these only give values to xacro; a macro's call stands for links
+READ = {  # the children of an element that are read here; what lies below others may be anything
+    "robot": ("link", "joint"),
+    "link": ("collision",),
+    "joint": ("parent", "child", "origin", "axis", "limit", "mimic"),
+}
+PASSED_OVER = "elements have names that nothing reads; they are passed over"
+MISSPELT = 0.75  # likeness of an element's name to one of these, as difflib counts it
 
 
 class JointType(NamedTuple):
@@ -73,10 +83,12 @@ class Joint:
 
     type: of JOINT_TYPES
     T_parent_joint: (4, 4) pose of the joint in the parent link's frame, metres; axis: (3,) unit vector in the joint's
-    limits: (lower, upper), rad or m, None where the URDF gives none
+    limits: (lower, upper), rad or m, None where the URDF gives none, or none that can be used
     velocity, acceleration: per s, per s^2, without their signs as MoveIt reads them; 0 where the URDF gives none;
         acceleration: the smaller one of URDF 1.2's acceleration and deceleration
     mimic: (joint, multiplier, offset) or None; that joint mimics no other, whatever the chain in the file
+    held: why it is never planned, such as limits that leave it no room; "" where it may be
+    fault: what is wrong with it, an error where it is planned; ""
     """
 
     name: str
@@ -89,6 +101,8 @@ class Joint:
     velocity: float
     acceleration: float
     mimic: tuple[str, float, float] | None
+    held: str = ""
+    fault: str = ""
 
     @property
     def kind(self) -> JointType:
@@ -107,6 +121,7 @@ class Description:
     """A checked URDF: links {name: collisions}, joints {name: Joint} parents before children, depth first.
 
     only_seen: names of links with a visual and without a collision element
+    notes: what was passed over
     """
 
     name: str
@@ -114,6 +129,7 @@ class Description:
     links: dict[str, tuple[Collision, ...]]
     joints: dict[str, Joint]
     only_seen: tuple[str, ...]
+    notes: tuple[Note, ...] = ()
 
 
 def read_xml_file(path: str | os.PathLike, what: str) -> str:
@@ -130,7 +146,7 @@ def read_xml_file(path: str | os.PathLike, what: str) -> str:
 
 
 def parse_xml(text: str, what: str) -> etree._Element:
-    """Root element of an XML text, its default namespace dropped. Entities, unexpanded xacro, malformed XML: errors."""
+    """Root element of an XML text, its default namespace dropped. Entities and malformed XML are errors."""
     if "<!ENTITY" in text:  # libxml2 expands them in attributes, to gigabytes
         raise RobotDescriptionError(f"the {what} declares an XML entity (<!ENTITY ...>): write its text out")
     # without huge_tree libxml2 bounds depth and lengths; utf-8 is what str.encode makes, whatever the text declares
@@ -147,22 +163,36 @@ def parse_xml(text: str, what: str) -> etree._Element:
                 f"the {what} is not well-formed XML: {error.message.strip()}, line {error.line}, column {error.column}"
             )
     for element in root.iter(etree.Element):
-        namespace, _, name = element.tag.rpartition("}")  # a prefix that is not declared is a part of the name
-        if "xacro" in namespace or name.startswith("xacro:"):
-            if (tag := f"xacro:{name.removeprefix('xacro:')}") not in XACRO_LEFT_OVER:
-                raise RobotDescriptionError(
-                    f"the {what} has <{tag}> in line {element.sourceline}: expand it with xacro first"
-                )
-        elif namespace and element.prefix is None:
+        namespace, _, name = element.tag.rpartition("}")
+        if namespace and element.prefix is None:
             element.tag = name
     if root.tag != "robot":
         raise RobotDescriptionError(f"the {what}'s root element must be <robot>, got <{root.tag}>")
     return root
 
 
+def unexpanded(element: etree._Element) -> str:
+    """The name of an element that xacro should have expanded, "" for any other."""
+    namespace, _, name = element.tag.rpartition("}")  # a prefix that is not declared is a part of the name
+    if "xacro" not in namespace and not name.startswith("xacro:"):
+        return ""
+    tag = f"xacro:{name.removeprefix('xacro:')}"
+    return "" if tag in XACRO_LEFT_OVER else tag
+
+
+def refuse_xacro(root: etree._Element, what: str) -> None:
+    """RobotDescriptionError for the first element below one that xacro should have expanded."""
+    for element in root.iter(etree.Element):
+        if tag := unexpanded(element):
+            raise RobotDescriptionError(
+                f"the {what} has <{tag}> in line {element.sourceline}: expand it with xacro first"
+            )
+
+
 def read_urdf(text: str) -> Description:
     """Raises RobotDescriptionError that names the element."""
     root = parse_xml(text, "URDF")
+    notes = [*_unread_elements(root, "the root")]
     for path in ("link", "joint", "link/collision"):
         if (count := len(root.findall(path))) > MOST_ELEMENTS:
             raise RobotDescriptionError(f"the URDF has {count} elements {path}; allowed: {MOST_ELEMENTS}")
@@ -171,11 +201,11 @@ def read_urdf(text: str) -> Description:
         name = _required(element, "name", "a <link>")
         if name in links:
             raise RobotDescriptionError(f"link '{name}' is defined twice")
-        links[name] = tuple(_read_collision(child, f"link '{name}'") for child in element.findall("collision"))
+        links[name] = tuple(_read_collision(child, f"link '{name}'", notes) for child in element.findall("collision"))
         if not links[name] and element.find("visual") is not None:
             only_seen.append(name)
     for element in root.findall("joint"):
-        joint = _read_joint(element)
+        joint = _read_joint(element, notes)
         if joint.name in joints:
             raise RobotDescriptionError(f"joint '{joint.name}' is defined twice")
         joints[joint.name] = joint
@@ -183,7 +213,26 @@ def read_urdf(text: str) -> Description:
         raise RobotDescriptionError("the URDF has no link")
     root_link, ordered = _order_tree(links, joints)
     joints = _with_mimic_leaders(ordered)
-    return Description(root.get("name", "robot"), root_link, links, joints, tuple(only_seen))
+    return Description(root.get("name", "robot"), root_link, links, joints, tuple(only_seen), tuple(notes))
+
+
+def _unread_elements(element, place):
+    """Notes about elements that are passed over and may have been meant: macros that xacro left where nothing is read,
+    and misspelt names. A macro where something is read is an error."""
+    for child in element.iterchildren(etree.Element):
+        if unexpanded(child) or child.tag == "collision":
+            refuse_xacro(child, "URDF")
+        elif child.tag in READ[element.tag]:
+            if child.tag in READ:
+                yield from _unread_elements(child, f"{child.tag} '{child.get('name')}'")
+            continue
+        else:
+            for tag in filter(None, map(unexpanded, child.iter(etree.Element))):
+                yield Note("xacro left elements where nothing is read; they are passed over", f"<{tag}> in {place}")
+            meant = nearest(child.tag.lower(), READ[element.tag], MISSPELT)
+            if meant and abs(len(meant) - len(child.tag)) < 3:
+                told = f"<{child.tag}> in {place} (nearest: <{meant}>)"
+                yield Note(PASSED_OVER, told)
 
 
 def numbers(text: str, count: int, what: str, greatest: float = np.inf) -> np.ndarray:
@@ -233,14 +282,16 @@ def _required(element, attribute, what):
     return value
 
 
-def _read_collision(element, what):
+def _read_collision(element, what, notes):
     geometry = element.find("geometry")
-    shapes = [] if geometry is None else list(geometry)
-    if len(shapes) != 1 or shapes[0].tag not in GEOMETRIES:
-        found = ", ".join(f"<{shape.tag}>" for shape in shapes) or "nothing"
+    children = [] if geometry is None else list(geometry)
+    shapes = [child for child in children if child.tag in GEOMETRIES]
+    if len(shapes) != 1:
+        found = ", ".join(f"<{child.tag}>" for child in children) or "nothing"
         known = ", ".join(f"<{kind}>" for kind in GEOMETRIES)
         raise RobotDescriptionError(f"{what}: a collision geometry is one of {known}, got {found}")
     shape = shapes[0]
+    notes += [Note(PASSED_OVER, f"<{child.tag}> in the geometry of {what}") for child in children if child is not shape]
     what_shape = f"{what}, collision <{shape.tag}>"
     if shape.tag == "mesh":
         filename, scale = _required(shape, "filename", what_shape), shape.get("scale", "1 1 1")
@@ -256,12 +307,13 @@ def _read_collision(element, what):
         bad = (size < 0).any()
     if bad:
         raise RobotDescriptionError(f"{what_shape}: sizes must be 0 or more (scales not 0), got {size.tolist()}")
-    if shape.tag != "mesh":
+    if shape.tag != "mesh" and (size < LEAST_SIZE).any():
+        notes.append(Note(f"collision geometries have a size of 0; they are {LEAST_SIZE:g} m thick", what_shape))
         size = np.maximum(size, LEAST_SIZE)
     return Collision(shape.tag, read_origin(element, f"{what}, collision"), size, filename)
 
 
-def _read_joint(element):
+def _read_joint(element, notes):
     name = _required(element, "name", "a <joint>")
     what = f"joint '{name}'"
     if element.get("type") not in JOINT_TYPES:
@@ -274,27 +326,39 @@ def _read_joint(element):
         if end is None:
             raise RobotDescriptionError(f"{what} has no <{tag}>")
         ends.append(_required(end, "link", f"{what}, <{tag}>"))
-    axis = np.array([1.0, 0, 0])
+    axis, fault = np.array([1.0, 0, 0]), ""
     if kind.plannable and element.find("axis") is not None:
         axis = numbers(element.find("axis").get("xyz", "1 0 0"), 3, f"{what}, <axis xyz>")
         if np.abs(axis).max() < 1e-9:
-            raise RobotDescriptionError(f"{what}: the <axis> is zero")
-        axis = axis / np.abs(axis).max()  # first, so that no square overflows
-        axis = axis / np.linalg.norm(axis)
-    limits, velocity, acceleration = _read_limit(element.find("limit"), kind, what)
+            axis, fault = np.zeros(3), "the <axis> is zero"
+        else:
+            axis = axis / np.abs(axis).max()  # first, so that no square overflows
+            axis = axis / np.linalg.norm(axis)
+    limits, velocity, acceleration, wrong = _read_limit(element.find("limit"), kind)
     mimic = element.find("mimic") if kind.plannable else None
     if mimic is not None:
         leader, texts = _required(mimic, "joint", f"{what}, <mimic>"), {"multiplier": "1", "offset": "0"}
         factors = (numbers(mimic.get(key, text), 1, f"{what}, <mimic {key}>") for key, text in texts.items())
         mimic = (leader, *(float(factor[0]) for factor in factors))
+    joint_type, held = element.get("type"), ""
+    if limits and kind.limited and not mimic:
+        lower, upper = limits
+        if lower == upper:
+            held = f"its limits are {lower:g} and {upper:g}"
+        elif kind.slides and lower < -GREATEST_LENGTH and upper > GREATEST_LENGTH:
+            held = f"it slides without end, its limits are {lower:g} and {upper:g}"
+        elif not kind.slides and lower < -GREATEST_ANGLE and upper > GREATEST_ANGLE:
+            notes.append(Note(f"joints have limits beyond +-{GREATEST_ANGLE:g} rad; they turn without end", what))
+            joint_type, limits = "continuous", None
     origin = read_origin(element, what)
-    return Joint(name, element.get("type"), *ends, origin, axis, limits, velocity, acceleration, mimic)
+    fault = fault or ("" if mimic else wrong)  # limits of followers do not count
+    return Joint(name, joint_type, *ends, origin, axis, limits, velocity, acceleration, mimic, held, fault)
 
 
-def _read_limit(element, kind, what):
-    """((lower, upper) or None, velocity, acceleration; 0 without one). NaN and inverted limits are always errors."""
+def _read_limit(element, kind):
+    """((lower, upper) or None, velocity, acceleration; 0 without one; what is wrong, "")."""
     if element is None or not (kind.plannable or kind.loose):
-        return None, 0.0, 0.0
+        return None, 0.0, 0.0, ""
     values = {}
     for key in ("lower", "upper", "velocity", "acceleration", "deceleration"):
         text = element.get(key)
@@ -303,12 +367,13 @@ def _read_limit(element, kind, what):
         except ValueError:
             values[key] = np.nan
         if values[key] is not None and np.isnan(values[key]):
-            raise RobotDescriptionError(f"{what}: limit {key}={shown(text)} is not a number")
+            return None, 0.0, 0.0, f"limit {key}={shown(text)} is not a number"
     lower, upper = values["lower"] or 0.0, values["upper"] or 0.0  # the URDF's default is 0
-    if kind.limited and lower > upper:
-        raise RobotDescriptionError(f"{what}: the lower limit {lower:g} is above the upper limit {upper:g}")
     reach = [abs(values[key]) for key in ("acceleration", "deceleration") if values[key]]
-    return (lower, upper), abs(values["velocity"] or 0.0), min(reach, default=0.0)
+    speeds = abs(values["velocity"] or 0.0), min(reach, default=0.0)
+    if kind.limited and lower > upper:
+        return None, *speeds, f"the lower limit {lower:g} is above the upper limit {upper:g}"
+    return (lower, upper), *speeds, ""
 
 
 def _order_tree(links, joints):
@@ -340,16 +405,22 @@ def _order_tree(links, joints):
 
 
 def _with_mimic_leaders(joints):
-    """{name: Joint} where each mimic names the joint at the end of its chain, multipliers and offsets combined."""
+    """{name: Joint} where each mimic names the joint at the end of its chain, multipliers and offsets combined.
+
+    A joint that mimics itself, or what is no joint that moves along one axis, is held.
+    """
     for joint in joints.values():
-        if joint.mimic and joint.mimic[0] not in joints:
-            raise RobotDescriptionError(f"joint '{joint.name}' mimics '{joint.mimic[0]}', which is not defined")
-    leaders = {name: [joint.mimic[0]] if joint.mimic else [] for name, joint in joints.items()}
-    try:
-        order = list(TopologicalSorter(leaders).static_order())
-    except CycleError as error:
-        circle = error.args[1][::-1]
-        raise RobotDescriptionError(f"joint '{circle[0]}' mimics itself: {shortened(' -> '.join(circle))}") from error
+        if joint.mimic and (leader := joint.mimic[0]) not in joints:
+            joints |= {joint.name: replace(joint, mimic=None, held=f"it mimics '{leader}', which is not defined")}
+    while True:
+        leaders = {name: [joint.mimic[0]] if joint.mimic else [] for name, joint in joints.items()}
+        try:
+            order = list(TopologicalSorter(leaders).static_order())
+            break
+        except CycleError as error:
+            circle = error.args[1][::-1]
+        held = f"it mimics itself: {shortened(' -> '.join(circle))}"
+        joints |= {name: replace(joints[name], mimic=None, held=held) for name in circle}
     resolved: dict[str, Joint] = {}
     for name in order:  # leaders first
         joint = joints[name]
@@ -357,7 +428,8 @@ def _with_mimic_leaders(joints):
             name_of_leader, multiplier, offset = joint.mimic
             leader = resolved[name_of_leader]
             if leader.kind.loose:
-                raise RobotDescriptionError(f"joint '{name}' mimics '{leader.name}', which is {leader.type}")
+                resolved[name] = replace(joint, mimic=None, held=f"it mimics '{leader.name}', which is {leader.type}")
+                continue
             if leader.mimic:
                 offset, multiplier = multiplier * leader.mimic[2] + offset, multiplier * leader.mimic[1]
             if not np.isfinite([multiplier, offset]).all():

@@ -60,7 +60,7 @@ class ArmParameters(NodeParameters):
     package_dirs: tuple = setting((), "Folders of the packages of package:// mesh paths", items=str, read_only=True)
     group: str = setting("", "SRDF group to plan; empty: `joints`, or the only group", read_only=True)
     joints: tuple = setting((), "Joints to plan, in the order of q; empty: those of `group`", items=str, read_only=True)
-    tip_link: str = setting("", "Link that pose goals place; empty: the group's tip", read_only=True)
+    tip_link: str = setting("", "Link that pose goals place; empty: the one that the log names", read_only=True)
     frame_prefix: str = setting(
         "", "What names of the robot's frames begin with in tf2 and RViz, for instance 'left/'", read_only=True
     )

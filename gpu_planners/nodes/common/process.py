@@ -18,6 +18,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.signals import SignalHandlerOptions
 
 from ...errors import SettingsError
+from .library_log import forward
 
 PATIENCE_S = 2.0  # for the job under way when the node is told to stop
 LAST_WORDS_S = 0.2  # for the executor to send what answers the goals of actions
@@ -36,12 +37,14 @@ def run(make_node: Callable[[], Any], name: str, arguments: list[str] | None = N
     except RuntimeError as error:  # rcl's, for what is behind --ros-args, and for parameter files that it cannot read
         rclpy.logging.get_logger(name).fatal(f"wrong ROS arguments: {error}")
         return 1
+    library = forward(rclpy.logging.get_logger(name))
     try:
         node = make_node()
     except (SettingsError, ParameterException) as error:
         rclpy.logging.get_logger(name).fatal(f"wrong parameter: {error}")
         rclpy.try_shutdown()
         return 1
+    library.logger = node.get_logger()
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     failed: list[BaseException] = []
