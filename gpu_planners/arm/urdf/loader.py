@@ -99,8 +99,9 @@ def load_urdf(
     tip_link, tip_reason = default_tip(description, semantics, group, names)
     log.info("robot '%s': the tip link is '%s': %s", description.name, tip_link, tip_reason)
     # meshes last, since they take longest
-    shapes, shape_link, notes = _build_shapes(description, base_dir, package_dirs, hull_tolerance)
-    tell(f"the URDF of '{description.name}'", [*description.notes, *_joint_notes(description, leaders), *notes])
+    notes = [*description.notes, *_joint_notes(description, leaders)]
+    shapes, shape_link = _build_shapes(description, base_dir, package_dirs, hull_tolerance, notes)
+    tell(f"the URDF of '{description.name}'", notes)
     tell(f"the SRDF of '{description.name}'", semantics.notes)
     fields = kinematics | limits | {"tip_link": tip_link, "tip_reason": tip_reason}
     robot = _model(description, semantics, names, fields, shapes, shape_link)
@@ -461,8 +462,8 @@ def _per_joint(what, given, names, default):
     return limits
 
 
-def _build_shapes(description, base_dir, package_dirs, hull_tolerance):
-    """Convex shapes posed in their links, the number of each one's link, and notes.
+def _build_shapes(description, base_dir, package_dirs, hull_tolerance, notes):
+    """Convex shapes posed in their links, and the number of each one's link; adds to the notes.
 
     A link's shapes are named link_0, link_1, ..., the pieces of one mesh link_0#0, link_0#1, ...
     """
@@ -472,7 +473,7 @@ def _build_shapes(description, base_dir, package_dirs, hull_tolerance):
         for collision in collisions
         if collision.kind == "mesh"
     }
-    shapes, shape_link, notes = [], [], []
+    shapes, shape_link = [], []
     for i, (link, collisions) in enumerate(description.links.items()):
         for n, collision in enumerate(collisions):
             name = f"{link}_{n}"
@@ -491,4 +492,4 @@ def _build_shapes(description, base_dir, package_dirs, hull_tolerance):
                 raise RobotDescriptionError(f"link '{link}': {error}") from error
             shapes += [piece.moved(collision.T_link_collision) for piece in pieces]
             shape_link += [i] * len(pieces)
-    return tuple(shapes), np.array(shape_link, dtype=np.int32), notes
+    return tuple(shapes), np.array(shape_link, dtype=np.int32)
