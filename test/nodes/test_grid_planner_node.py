@@ -13,6 +13,7 @@ from nav_msgs.msg import OccupancyGrid, Path
 from nav_msgs.srv import GetPlan
 from rclpy.qos import QoSProfile
 from running_node import DEVICE, shared, starter
+from scipy import ndimage
 from sensor_msgs.msg import PointCloud2
 from visualization_msgs.msg import MarkerArray
 
@@ -288,6 +289,58 @@ def get_plan(running, start, goal, tolerance=0.0):
     return running.call(client, message).plan
 
 
+def test_a_start_too_near_to_a_wall_leaves_it(start_node):
+    """As with NavFn, which clears the robot's cell: one cell inside the band there is a path, deeper there is none."""
+    data = np.zeros((100, 100), np.int8)
+    data[50, :60] = 100
+    running = start_node(map_message(data, 0.05), footprint_radius=0.22, inflation_radius=0.7)
+    client = running.client_node.create_client(GetPlan, "/grid_planner/get_plan")
+    assert client.wait_for_service(10)
+
+    def plan(x, y, goal=(4.5, 1.0)):
+        ends = {"start": stamped(x, y, yaw=0.3), "goal": stamped(*goal, yaw=1.5)}
+        return running.call(client, GetPlan.Request(**ends, tolerance=0.0)).plan.poses
+
+    def check(poses, start):
+        points = np.array([(p.pose.position.x, p.pose.position.y) for p in poses])
+        assert points[0].tolist() == list(start) and points[-1].tolist() == [4.5, 1.0]
+        tiles = np.floor(points / 0.05).astype(int)[:, ::-1]
+        assert not data[tuple(tiles.T)].any() and np.abs(np.diff(tiles, axis=0)).max() == 1
+        walls = np.argwhere(data)
+        metres = 0.05 * np.array([np.hypot(*(walls - tile).T).min() for tile in tiles])
+        outside = int(np.argmax(metres >= 0.22))  # from there on it is as far from the wall as it must be
+        assert outside > 0 and (metres[outside:] >= 0.22).all() and (np.diff(metres[: outside + 1]) > 0).all()
+        return outside
+
+    assert check(plan(1.0, 2.70), (1.0, 2.70)) == 1
+    assert plan(1.0, 2.65) == [] and plan(1.0, 2.52) == []
+    running.wait_until(lambda: "code 205" in running.facts["last answer"])
+    assert running.set_parameter("start_tolerance", 0.1).successful
+    assert check(plan(1.0, 2.66), (1.0, 2.66)) == 2 and check(plan(1.0, 2.43), (1.0, 2.43)) == 3
+    assert plan(1.0, 2.52) == []  # on the wall
+    running.wait_until(lambda: "code 205" in running.facts["last answer"])
+
+
+def test_a_goal_that_is_cut_off_has_a_tolerance(start_node):
+    data = np.zeros((20, 20), np.int8)
+    data[5:12, 5:12] = 100
+    data[6:11, 6:11] = 0
+    running = start_node(map_message(data, 1.0))
+    client = running.client_node.create_client(GetPlan, "/grid_planner/get_plan")
+    assert client.wait_for_service(10)
+
+    def plan(tolerance):
+        ends = {"start": stamped(1.5, 18.5), "goal": stamped(8.5, 8.5)}
+        return running.call(client, GetPlan.Request(**ends, tolerance=tolerance)).plan.poses
+
+    end = plan(5.0)[-1].pose.position
+    assert np.hypot(end.x - 8.5, end.y - 8.5) == 4.0
+    running.wait_until(lambda: "cannot be reached: the path ends at" in running.facts["last answer"])
+    for tolerance in (0.0, 3.9):
+        assert plan(tolerance) == []
+        running.wait_until(lambda: "code 208" in running.facts["last answer"])
+
+
 def test_get_plan(running):
     path = get_plan(running, (0, 0), (9, 9))
     walk(FREE, 8, tiles_of(path), (0, 0), (9, 9))
@@ -300,14 +353,19 @@ def test_get_plan(running):
 
 
 def test_the_tolerance_of_get_plan(running):
-    """The goal is in a wall: the nearest free tile that can be reached counts, not nearer ones in the closed room."""
+    """The nearest free tile that can be reached counts, of a goal in a wall and of one in the closed room."""
     goal = (5, 7)
     assert get_plan(running, (0, 0), goal).poses == []
     assert get_plan(running, (0, 0), goal, tolerance=0.4).poses == []
     for tolerance in (0.5, float("inf")):
         assert tiles_of(get_plan(running, (0, 0), goal, tolerance))[-1].tolist() == [5, 8]
-    corner = tiles_of(get_plan(running, (0, 0), (5, 4), tolerance=1.6))  # in the closed room: free, so it is kept
-    assert len(corner) == 0
+    parts = ndimage.label(FREE)[0]
+    outside = np.argwhere(parts == parts[0, 0])
+    assert FREE[5, 4] and parts[5, 4] != parts[0, 0]  # in the closed room
+    nearest = np.hypot(*(outside - (5, 4)).T).min()
+    end = tiles_of(get_plan(running, (0, 0), (5, 4), tolerance=(nearest + 0.01) * RESOLUTION))[-1]
+    assert np.hypot(*(end - (5, 4))) == nearest and parts[tuple(end)] == parts[0, 0]
+    assert get_plan(running, (0, 0), (5, 4), tolerance=(nearest - 0.01) * RESOLUTION).poses == []
 
 
 def test_topics_are_planned_again_when_something_changes(start_node):

@@ -14,6 +14,7 @@ import yaml
 from grid_harness import map_message, pose, stamped
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import ndimage, sparse
 from std_msgs.msg import Header
 
 from gpu_planners.errors import GridMapError
@@ -21,12 +22,14 @@ from gpu_planners.grid import GridMap
 from gpu_planners.nodes.common import map_codes as codes
 from gpu_planners.nodes.common import map_messages
 from gpu_planners.nodes.common.map_messages import Poses, pose_of
+from gpu_planners.nodes.common.map_scene import Frames
 from gpu_planners.nodes.common.parameters import read, ros_default, rules_of
 from gpu_planners.nodes.common.request_error import NotBegunError, RequestError
 from gpu_planners.nodes.grid import nav2
 from gpu_planners.nodes.grid.conversions import path_message
+from gpu_planners.nodes.grid.leaving import ways_out
 from gpu_planners.nodes.grid.parameters import ALGORITHMS, GridParameters
-from gpu_planners.nodes.grid.routes import nearest, reached, unreachable_poses
+from gpu_planners.nodes.grid.routes import PathCheck, blocked_ahead, cut, nearest, reached, route, unreachable_poses
 from gpu_planners.nodes.grid.scene import GridScene, inflated
 
 HEADER = Header(frame_id="map")
@@ -303,6 +306,201 @@ def test_goals_in_a_row_are_moved_to_where_one_gets():
     for wrong in (-1.0, float("nan")):
         with pytest.raises(RequestError, match="tolerance is"):
             reached(grid, ways, wrong)
+
+
+def shortest_ways_out(grid, obstacles, start, tolerance):
+    """{part of the floor: length in tiles of the shortest way there}: scipy's Dijkstra over tiles that are allowed."""
+    near = {tile: np.hypot(*(np.argwhere(obstacles) - tile).T).min(initial=np.inf) for tile in np.ndindex(grid.shape)}
+    allowed = [tile for tile, distance in near.items() if distance >= near[start] - 1e-9]
+    number = {tile: k for k, tile in enumerate(allowed)}
+    links = {}
+    for tile in allowed:
+        if not grid.blocked[tile]:
+            continue  # a way ends there
+        for step in np.ndindex(3, 3):
+            to = tile[0] + step[0] - 1, tile[1] + step[1] - 1
+            if to not in number or to == tile or obstacles[tile[0], to[1]] or obstacles[to[0], tile[1]]:
+                continue
+            if grid.connectivity == 8 or tile[0] == to[0] or tile[1] == to[1]:
+                links[number[tile], number[to]] = np.hypot(to[0] - tile[0], to[1] - tile[1])
+    rows, cols = np.array(list(links) or np.empty((0, 2), int)).T
+    graph = sparse.csr_array((list(links.values()), (rows, cols)), shape=(len(allowed),) * 2)
+    lengths = sparse.csgraph.dijkstra(graph, indices=number[start])
+    parts = ndimage.label(~grid.blocked)[0]
+    found = {}
+    for tile, k in number.items():
+        if not grid.blocked[tile] and lengths[k] <= tolerance / grid.resolution + np.sqrt(2) + 1e-9:
+            found[parts[tile]] = min(found.get(parts[tile], np.inf), lengths[k])
+    return found
+
+
+@settings(deadline=None, max_examples=40)
+@given(seeds)
+def test_the_way_out_of_the_footprint_is_the_shortest_and_comes_no_nearer(seed):
+    rng = np.random.default_rng(seed)
+    obstacles = rng.random((14, 17)) < 0.06
+    bare = GridMap(~obstacles, int(rng.choice([4, 8])), 0.1)
+    grid = bare.inflated(rng.choice([0.15, 0.25, 0.4]))
+    starts = np.argwhere(grid.blocked & ~obstacles)
+    if not len(starts):
+        return
+    start, tolerance = tuple(starts[rng.integers(len(starts))].tolist()), rng.choice([0.0, 0.1, 0.3])
+    ways = ways_out(grid, obstacles, start, tolerance)
+    parts, lengths = ndimage.label(~grid.blocked)[0], {}
+    for way in ways:
+        steps = np.abs(np.diff(way, axis=0))
+        assert tuple(way[0]) == start and steps.max() == 1 and grid.blocked[tuple(way[:-1].T)].all()
+        assert not obstacles[tuple(way.T)].any() and not grid.blocked[tuple(way[-1])]
+        lengths[parts[tuple(way[-1])]] = np.hypot(*steps.T).sum()
+    expected = shortest_ways_out(grid, obstacles, start, tolerance)
+    assert lengths.keys() == expected.keys() and all(np.isclose(lengths[part], expected[part]) for part in expected)
+    assert list(lengths.values()) == sorted(lengths.values())
+    for row, col in np.argwhere(obstacles)[:1]:
+        assert ways_out(grid, obstacles, (int(row), int(col)), 1.0) == []
+
+
+def poses_of(*points):
+    return Poses(np.pad(np.array(points, float), ((0, 0), (0, 1))), np.zeros((len(points), 4)), "map")
+
+
+def test_a_start_leaves_on_the_side_of_its_goal():
+    """Two walls with bands of two tiles beside them; the floor between them is nearer than that of the goal."""
+    data = np.zeros((9, 20), np.int8)
+    data[:, 0] = data[:, 6] = 100
+    scene = GridScene(GridParameters(device="cpu", footprint_radius=2.5))
+    scene.take_map(map_message(data, 1.0))
+    scene.apply()
+    assert np.flatnonzero(~scene.grid.blocked[4]).tolist() == [3, *range(9, 20)]
+    for start, goal, tolerance, out in (
+        ((2.5, 4.5), (3.5, 8.5), 0.0, [2, 3]),
+        ((8.2, 4.9), (15.5, 1.5), 0.0, [8, 9]),
+        ((4.5, 4.5), (15.5, 1.5), 0.0, [4, 3]),  # it cannot get there: the goal's fault, 208
+        ((7.5, 4.5), (15.5, 1.5), 0.0, []),  # two steps
+        ((7.5, 4.5), (15.5, 1.5), 0.6, [7, 8, 9]),
+        ((0.5, 4.5), (3.5, 4.5), 9.0, []),  # in the wall itself
+        ((3.5, 4.5), (3.5, 8.5), 9.0, []),  # where it may stand
+    ):
+        found = route(scene, poses_of(start, goal), 0.0, tolerance)
+        assert found.out[:, 1].tolist() == out and set(found.out[:, 0]) <= {4}
+        begin = (out[-1] + 0.5, 4.5) if out else start
+        assert found.poses.points[:, :2].tolist() == [list(begin), list(goal)]
+        assert [text[:5] for text in found.texts] == ["start"] * bool(out)
+
+
+@pytest.mark.parametrize("kind", ["costmap", "costmap_raw"])
+def test_the_inscribed_band_of_a_costmap_is_left_too(kind):
+    cells = np.zeros((5, 12), np.uint8)
+    cells[:, 2:7] = [200, 253, 254, 253, 130]
+    cells[2, 9] = 255
+    whole, update = (pressed_message, pressed_update) if kind == "costmap" else (raw_costmap, raw_update)
+    scene = GridScene(GridParameters(map_kind=kind, device="cpu"))
+    scene.take_map(whole(cells))
+    scene.apply()
+
+    def out(col, goal=11.5):
+        way = poses_of(((col + 0.5) * 0.05, 0.1), (goal * 0.05, 0.1))
+        return route(scene, way, 0.0, 0.0).out[:, 1].tolist()
+
+    assert [out(3, 0.5), out(5), out(4), out(6), out(9)] == [[3, 2], [5, 6], [], [], []]
+    scene.take_update(update(np.full((5, 1), 254, np.uint8), 0, 5))
+    scene.apply()
+    assert out(5) == []
+    assert np.argwhere(scene.obstacles[2]).ravel().tolist() == [4, 5, 9]  # what is unknown is blocked by default
+
+
+def test_a_goal_that_is_cut_off_is_moved_where_one_gets():
+    costs = np.ones((20, 20), np.uint8)
+    costs[5:12, 5:12] = 0
+    costs[6:11, 6:11] = 1
+    grid, way = GridMap(costs), poses_of((1.5, 18.5), (8.5, 8.5), (15.5, 2.5))
+    assert reached(grid, way, 5.0)[0].points.tolist() == way.points.tolist()  # it is free
+    moved, texts = reached(grid, way, 5.0, cut_off=True)
+    outside = [tile for tile in np.argwhere(costs) if not (tile > 5).all() or not (tile < 11).all()]
+    nearest_way = min(np.hypot(*(tile + 0.5 - 8.5)) for tile in outside)
+    assert nearest_way == np.hypot(*(moved.points[1, :2] - 8.5)) == 4.0
+    assert moved.points[[0, 2]].tolist() == way.points[[0, 2]].tolist()
+    assert len(texts) == 1 and "goal (8.50, 8.50) cannot be reached: the path ends at" in texts[0]
+    assert reached(grid, way, 3.9, cut_off=True)[0].points.tolist() == way.points.tolist()
+
+
+def test_a_pose_does_not_come_twice():
+    grid, tile = GridMap(np.ones((3, 9))), np.array([[1, 2]])
+
+    def yaws(start, goal):
+        poses = path_message(grid, tile, HEADER, pose_of(start), pose_of(goal)).poses
+        assert {(p.pose.position.x, p.pose.position.y) for p in poses} == {(2.4, 1.3)}
+        return [round(2 * np.arctan2(p.pose.orientation.z, p.pose.orientation.w), 9) for p in poses]
+
+    assert yaws(stamped(2.4, 1.3, 0.5), stamped(2.4, 1.3, 0.5)) == [0.5]
+    assert yaws(stamped(2.4, 1.3, 0.5), stamped(2.4, 1.3)) == [0.5] == yaws(stamped(2.4, 1.3), stamped(2.4, 1.3, 0.5))
+    assert yaws(stamped(2.4, 1.3), stamped(2.4, 1.3)) == [0.0]
+    assert yaws(stamped(2.4, 1.3, 0.5), stamped(2.4, 1.3, 0.7)) == [0.5, 0.7]  # it turns on the spot
+    apart = path_message(grid, tile, HEADER, pose_of(stamped(2.4, 1.3)), pose_of(stamped(2.4, 1.30001))).poses
+    assert len(apart) == 2
+
+
+def asked(path, **fields):
+    return SimpleNamespace(path=path, **fields)
+
+
+@settings(deadline=None, max_examples=30)
+@given(seeds)
+def test_costs_that_a_request_forbids(seed):
+    """Against Nav2's rule for a disc: cost >= max_cost, lethal or inscribed; unknown ones are obstacles or free."""
+    rng = np.random.default_rng(seed)
+    occupied = (rng.random((9, 14)) < 0.1).astype(np.int8) * 100
+    occupied[rng.random(occupied.shape) < 0.1] = -1
+    footprint, radius, scaling = rng.choice([0.0, 0.12]), rng.choice([0.0, 0.11, 0.3]), rng.choice([0.0, 3.0, 10.0])
+    values = {"footprint_radius": footprint, "inflation_radius": radius, "cost_scaling_factor": scaling}
+    scene = GridScene(GridParameters(device="cpu", unknown="253", **values))
+    scene.take_map(map_message(occupied, 0.05))
+    scene.apply()
+    max_cost, wary = int(rng.integers(0, 256)), bool(rng.integers(2))
+    floor = PathCheck(max_cost=max_cost, consider_unknown_as_obstacle=wary).floor(scene)
+    obstacles = np.argwhere(occupied == 100)
+    for row, col in np.ndindex(occupied.shape):
+        cells = min((np.hypot(row - r, col - c) for r, c in obstacles), default=np.inf)
+        cost = int(252 * np.exp(-scaling * max(cells * 0.05 - footprint, 0))) if cells <= np.ceil(radius / 0.05) else 0
+        if cells == 0 or cells * 0.05 < footprint - 1e-9:
+            expected = True
+        elif occupied[row, col] == -1:
+            expected = wary or max_cost == 0
+        else:
+            expected = cost >= max_cost
+        assert floor.blocked[row, col] == expected
+
+
+def test_costs_of_a_costmap_that_a_request_forbids():
+    cells = np.arange(256, dtype=np.uint8)[None].repeat(2, 0)
+    scene = GridScene(GridParameters(map_kind="costmap_raw", unknown="free", cost_factor=0.1, device="cpu"))
+    scene.take_map(raw_costmap(cells))
+    scene.apply()
+    for max_cost in (0, 1, 100, 252, 253, 254, 255):
+        blocked = PathCheck(max_cost=max_cost).floor(scene).blocked[0]
+        expected = [max_cost == 0 or (cost < 255 and cost >= min(max_cost, 253)) for cost in range(256)]
+        assert blocked.tolist() == expected, max_cost
+    frames, row = Frames(node=None), [stamped((col + 0.5) * 0.05, 0.05) for col in (10, 120, 130)]
+    path = SimpleNamespace(poses=row, header=HEADER)
+    assert blocked_ahead(scene, frames, asked(path, max_cost=126), "robot") == [2]
+    assert blocked_ahead(scene, frames, asked(path, max_cost=100), "robot") == [1, 2]
+    assert blocked_ahead(scene, frames, asked(path, max_cost=100, stop_at_first_collision=True), "robot") == [1]
+    assert blocked_ahead(scene, frames, asked(path, max_cost=100, max_lookahead_distance=4.4), "robot") == []
+
+
+def test_a_line_is_cut_at_its_length():
+    line = np.array([[0.0, 0.0], [3.0, 4.0], [3.0, 4.0], [3.0, 10.0]])
+    for distance, expected in (
+        (2.5, [[0, 0], [1.5, 2]]),
+        (5.0, [[0, 0], [3, 4]]),
+        (8.0, [[0, 0], [3, 4], [3, 4], [3, 7]]),
+        (11.0, line.tolist()),
+        (12.0, line.tolist()),
+        (np.inf, line.tolist()),
+    ):
+        assert np.allclose(cut(line, distance), expected)
+    assert cut(line[:1], 2.0).tolist() == [[0, 0]]
+    wild = np.array([[0.0, 0.0], [1e308, -1e308], [np.nan, 0.0]])
+    assert unreachable_poses(GridMap(np.ones((3, 3))), cut(wild, 1.0)).tolist() in ([], [1])
 
 
 def test_every_code_is_one_that_behaviour_trees_know():

@@ -5,7 +5,7 @@ import array
 import numpy as np
 import pytest
 from grid_harness import LATCHED, RESOLUTION, RunningNode, map_message, pose, request, stamped
-from nav_msgs.msg import Path
+from nav_msgs.msg import Goals, Path
 from nav_msgs.srv import GetPlan
 from rclpy.action import ActionClient
 from running_node import shared, starter
@@ -123,6 +123,8 @@ def ask(running):
 
     def send(kind, **fields):
         assert clients[kind].wait_for_server(10)
+        if "goals" in fields and hasattr(getattr(nav2, kind).Goal().goals, "goals"):  # since Kilted
+            fields["goals"] = Goals(goals=fields["goals"])
         accepted = clients[kind].send_goal_async(getattr(nav2, kind).Goal(**fields))
         running.wait_until(accepted.done)
         answer = accepted.result().get_result_async()
@@ -160,6 +162,12 @@ def test_a_route_through_poses(running, ask):
     status, result = ask("ComputePathThroughPoses", start=start, goals=goals, use_start=True)
     assert (status, result.error_code) == (GoalStatus.STATUS_SUCCEEDED, 0)
     assert_free_and_exact(result.path, [start, *goals])
+    assert getattr(result, "last_reached_index", -1) == -1
+    twice = [goals[0], goals[0], *goals[1:]]
+    result = ask("ComputePathThroughPoses", start=start, goals=twice, use_start=True)[1]
+    assert_free_and_exact(result.path, [start, *goals])
+    poses = [pose_fields(p) for p in result.path.poses]
+    assert all(a != b for a, b in zip(poses[:-1], poses[1:]))
     for wrong, code, words in (
         ([goals[0], stamped(*place(20.2, 14.9))], 306, "on the way to goal 1 of 2: "),
         ([stamped(*place(400, 3)), goals[0]], 304, "on the way to goal 0 of 2: "),
@@ -177,8 +185,12 @@ def test_paths_that_are_blocked_are_not_valid_any_more(running, ask):
     ends = {"start": stamped(*place(2.5, 2.5)), "goal": stamped(*place(2.5, 27.5))}
     path = ask("ComputePathToPose", **ends, use_start=True)[1].path
 
-    def valid(path):
-        response = running.call(check, srv.IsPathValid.Request(path=path))
+    def valid(path, looked_at=True):
+        request = srv.IsPathValid.Request(path=path)
+        if hasattr(request, "stop_at_first_collision"):
+            request.stop_at_first_collision = False
+        response = running.call(check, request)
+        assert getattr(response, "success", looked_at) == looked_at
         return response.is_valid, list(response.invalid_pose_indices)
 
     assert valid(path) == (True, [])
@@ -190,10 +202,51 @@ def test_paths_that_are_blocked_are_not_valid_any_more(running, ask):
     assert valid(path) == (False, [*inside, inside[-1] + 1])
     long = Path(header=path.header, poses=[path.poses[0], path.poses[-1]])
     assert valid(long) == (False, [1])  # through the wall, between two free tiles
-    assert valid(Path()) == (False, [])
+    assert valid(Path(), looked_at=False) == (False, [])
     path.header.frame_id = "moon"
-    assert valid(path) == (False, [])
-    running.wait_until(lambda: valid(path) == (False, []))
+    assert valid(path, looked_at=False) == (False, [])
+
+
+def test_what_later_requests_of_is_path_valid_ask_for(running, ask):
+    srv = pytest.importorskip("nav2_msgs.srv", reason=MISSING)
+    fields = srv.IsPathValid.Request.get_fields_and_field_types()
+    if "stop_at_first_collision" not in fields:
+        pytest.skip("IsPathValid of this release of Nav2 has no fields but the path")
+    check = running.client_node.create_client(srv.IsPathValid, "/is_path_valid")
+    assert check.wait_for_service(10)
+    straight = Path(poses=[stamped(*place(10.5, col)) for col in (10.5, 13.5, 20.5, 21.5)])
+    straight.header.frame_id = "map"
+
+    def answer(**asked):
+        response = running.call(check, srv.IsPathValid.Request(path=straight, **asked))
+        return response.success, response.is_valid, list(response.invalid_pose_indices)
+
+    assert answer() == (True, False, [2])  # through the wall
+    near = 3.2 * RESOLUTION
+    assert answer(max_lookahead_distance=near) == (True, True, [])
+    assert answer(max_lookahead_distance=near + RESOLUTION) == (True, False, [2])
+    assert answer(max_lookahead_distance=near, max_cost=0) == (True, False, [0])
+    assert answer(max_cost=0, stop_at_first_collision=False) == (True, False, [0, 1, 2, 3])
+    for wrong, words in (
+        ({"layer_name": "static"}, "layer_name is 'static'; allowed: an empty text"),
+        ({"footprint": "[[0.1, 0.1]]"}, "footprint is"),
+        ({"max_lookahead_distance": float("nan")}, "max_lookahead_distance is nan"),
+    ):
+        assert answer(**wrong) == (False, False, [])
+        running.wait_until(lambda words=words: words in running.facts["last answer"])
+
+
+def test_poses_on_the_way_are_passed(running, ask):
+    nav2 = pytest.importorskip("nav2_msgs.action", reason=MISSING)
+    if not hasattr(nav2.ComputePathToPose.Goal(), "viapoints"):
+        pytest.skip("ComputePathToPose of this release of Nav2 has no viapoints")
+    start, goal = stamped(*place(20.1, 2.9), yaw=-1.0), stamped(*place(20.95, 27.3), yaw=2.0)
+    between = [stamped(*place(10.3, 5.8), yaw=0.1), stamped(*place(1.1, 1.9))]
+    result = ask("ComputePathToPose", start=start, goal=goal, viapoints=between[:1], use_start=True)[1]
+    assert_free_and_exact(result.path, [start, between[0], goal])
+    occupied = stamped(*place(20.2, 14.9))
+    result = ask("ComputePathToPose", start=start, goal=goal, viapoints=[between[0], occupied], use_start=True)[1]
+    assert result.error_code == 206 and "on the way to goal 1 of 3" in result.error_msg
 
 
 def test_the_robot_is_where_tf2_says(start_node):
@@ -250,8 +303,12 @@ def test_clearing_takes_back_updates(running, ask):
     publisher = running.publisher(updates.OccupancyGridUpdate, "/map_updates")
     publisher.publish(updates.OccupancyGridUpdate(x=14, y=0, width=1, height=4, data=array.array("b", [100] * 4)))
     running.wait_until(lambda: ask("ComputePathToPose", **ends, use_start=True)[1].error_code == codes.NO_VALID_PATH)
-    running.call(clear, srv.ClearEntireCostmap.Request())
+    response = running.call(clear, srv.ClearEntireCostmap.Request())
+    assert getattr(response, "success", True) is True
     assert ask("ComputePathToPose", **ends, use_start=True)[1].error_code == 0
+    if hasattr(srv.ClearEntireCostmap.Request(), "plugins"):  # since Lyrical
+        assert not running.call(clear, srv.ClearEntireCostmap.Request(plugins=["static"])).success
+        running.wait_until(lambda: "plugins is ['static']; allowed: none" in running.facts["last answer"])
 
 
 def test_a_raw_costmap_over_dds(start_node):

@@ -19,7 +19,7 @@ from ...errors import GridMapError
 from ...grid import GridMap
 
 # nav2_costmap_2d has costs 0 to 252, 253 where a robot's centre would touch an obstacle, 254 on one, 255 unknown
-INSCRIBED, UNKNOWN = 253, 255
+INSCRIBED, LETHAL, UNKNOWN = 253, 254, 255
 HIGHEST = 252  # of the costs of tiles that a robot's centre may enter
 LEVEL = 1e-3  # rad that a map's origin may be tilted out of the plane
 Origin = tuple[float, float, float]  # x, y, yaw
@@ -166,7 +166,7 @@ def nav2_costs(values: np.ndarray) -> np.ndarray:
         raise GridMapError(f"the costmap has the value {values[wrong][0]}; allowed: -1 (unknown), 0 .. 100")
     table = np.zeros(256, np.uint8)
     table[1:99] = 1 + np.rint(251 * np.arange(98) / 97)
-    table[99:101], table[255] = (INSCRIBED, INSCRIBED + 1), UNKNOWN
+    table[99:101], table[255] = (INSCRIBED, LETHAL), UNKNOWN
     return table[values.view(np.uint8)]
 
 

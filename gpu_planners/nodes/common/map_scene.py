@@ -14,7 +14,7 @@ from std_msgs.msg import Header
 
 from ...errors import GridMapError
 from ...grid import GridMap
-from ...grid.maps.map_files import SINCE, load_map_yaml
+from ...grid.maps.map_files import SINCE, read_map_yaml
 from ...grid.maps.movingai import load_movingai_map
 from .map_codes import NO_MAP, TF_ERROR
 from .map_messages import MAP_KINDS, MapKind, Poses
@@ -29,13 +29,20 @@ def load_map(path: str | Path, connectivity: int, rules: str = SINCE, **occupanc
 
     rules: as for read_map_yaml; occupancy: as for GridMap.from_occupancy
     """
+    return _read_map(path, connectivity, rules, **occupancy)[0]
+
+
+def _read_map(path, connectivity, rules, **occupancy):
+    """As load_map -> the map, its cells (rows, cols) int8 as of an OccupancyGrid"""
     path = Path(path).expanduser()
     if not path.is_file():
         raise GridMapError(f"no map file '{path}'; allowed: a map_server .yaml or a MovingAI .map")
     if path.suffix.lower() in (".yaml", ".yml"):
-        return load_map_yaml(path, connectivity, rules, **occupancy)
+        cells, *place = read_map_yaml(path, rules)
+        return GridMap.from_occupancy(cells, *place, connectivity, **occupancy), cells
     if path.suffix.lower() == ".map":
-        return load_movingai_map(path, connectivity)
+        grid = load_movingai_map(path, connectivity)
+        return grid, np.where(grid.blocked, np.int8(100), np.int8(0))
     raise GridMapError(f"map file '{path}' ends with '{path.suffix}'; allowed: a map_server .yaml or a MovingAI .map")
 
 
@@ -76,6 +83,10 @@ class MapScene:
         """GridMap of the cells (rows, cols) of a message."""
         return GridMap.from_occupancy(cells, resolution, origin, **self._values.occupancy_rules)
 
+    def cells_came(self, cells: np.ndarray, window: Any = None, of_file: bool = False) -> None:
+        """The cells of a map, or of a window of it, have been collected: as MapKind.read gives them, or a file's
+        occupancies."""
+
     def reach(self, values: MapParameters) -> float:
         """How far from an obstacle `inflated` changes tiles, metres."""
         return values.footprint_radius
@@ -95,17 +106,21 @@ class MapScene:
     def load_file(self, path: str) -> None:
         """Collect the map of a file; GridMapError when it holds none."""
         try:
-            self._collect(load_map(path, rules=self._values.map_rules, **self._values.occupancy_rules))
+            grid, cells = _read_map(path, rules=self._values.map_rules, **self._values.occupancy_rules)
         except Exception as error:
             text = f"there is no map: map_file was refused: {error_text(error)}"
             self._refused = f"{text}; correct it, and start or configure the node again"
             raise GridMapError(self._refused) from error
+        self._collect(grid)
+        self.cells_came(cells, of_file=True)
 
     def take_map(self, message: Any) -> None:
         """Collect a map of the scene's kind. One that lies where the last one lay counts as a change of its tiles."""
-        grid = self.cells_to_grid(*self.kind.read(message))
+        cells, resolution, origin = self.kind.read(message)
+        grid = self.cells_to_grid(cells, resolution, origin)
         self.frame, self.stamp = message.header.frame_id or self._values.map_frame, message.header.stamp
         self._collect(grid)
+        self.cells_came(cells)
 
     def take_update(self, message: Any) -> None:
         """Collect an update of the scene's kind."""
@@ -124,6 +139,7 @@ class MapScene:
                 self._costs = latest.costs.copy()
             self._costs[window] = costs
             self._window = both(self._window, window)
+            self.cells_came(cells, window)
         self.stamp = message.header.stamp
 
     def apply(self) -> None:

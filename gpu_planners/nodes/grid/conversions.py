@@ -32,6 +32,7 @@ CODE_OF_STATUS = {
     AgentStatus.STEP_LIMIT: codes.STEP_LIMIT,
     AgentStatus.TIMED_OUT: codes.TIMEOUT,
 }
+ALIKE = 1e-12  # orientations are, whose half angle between them has a cosine so near to 1
 CODES = np.zeros(256, np.uint16)  # by status
 CODES[list(CODE_OF_STATUS)] = list(CODE_OF_STATUS.values())
 CLOUD = np.dtype([("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("code", "<u2"), ("agent", "<u4"), ("cost", "<f4")])
@@ -63,13 +64,14 @@ def path_message(
     """A path at the centres of tiles (K, 2), each pose looking at the next, the last one as the pose before it.
 
     start, goal: poses of one agent in the map's frame, in the first and the last tile: the path begins and ends there
-        exactly, looking as they do where they have an orientation. In one tile they are two poses
+        exactly, looking as they do where they have an orientation. In one tile they are two poses, or one where they
+        are equal
 
     A line from any point of a tile to any of the next one's stays in tiles that the step needs free.
     """
     if not len(tiles):
         return Path(header=header)
-    if len(tiles) == 1 and start is not None and goal is not None:
+    if len(tiles) == 1 and start is not None and goal is not None and not _are_equal(start, goal):
         tiles = np.repeat(tiles, 2, axis=0)
     last = len(tiles) - 1
     ends = [(k, pose) for k, pose in ((0, start), (last, goal)) if pose is not None]
@@ -93,6 +95,13 @@ def path_message(
             for (x, y, z), orientation in zip(points.tolist(), orientations, strict=True)
         ],
     )
+
+
+def _are_equal(one, other):
+    """Is one pose the other, as far as both have an orientation?"""
+    a, b = one.quaternions[0], other.quaternions[0]
+    turned_alike = abs(a @ b) >= (1 - ALIKE) * np.linalg.norm(a) * np.linalg.norm(b)  # also where one is zeros
+    return np.array_equal(one.points[0], other.points[0]) and turned_alike
 
 
 def fill_paths(response: PlanAgents.Response, paths: PathSet, with_steps: bool) -> None:

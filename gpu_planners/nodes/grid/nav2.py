@@ -27,6 +27,7 @@ NAV2_CODES = {
 }
 THROUGH_POSES = 100  # what compute_path_through_poses adds to the codes of compute_path_to_pose
 NO_VIAPOINTS_GIVEN = 309
+ALL_GOALS = -1
 
 # start (None: where the robot stands), goals in their order, planner_id -> the path; raises what goes wrong
 PlanRoute = Callable[[PoseStamped | None, list[PoseStamped], str], Path]
@@ -74,16 +75,22 @@ def answers(node: Any, name: str, kind: Any, plan_route: PlanRoute) -> tuple[Cal
     def answer(goal):
         request, started = goal.request, time.monotonic()
         # a list, or in later releases of Nav2 a nav_msgs/Goals
-        goals = list(getattr(request.goals, "goals", request.goals)) if through_poses else [request.goal]
+        if through_poses:
+            goals = list(getattr(request.goals, "goals", request.goals))
+        else:  # later releases may name poses on the way
+            goals = [*getattr(request, "viapoints", ()), request.goal]
         if not goals:
             raise RequestError(NO_VIAPOINTS_GIVEN, "the request has no goals; allowed: 1 or more")
         path = plan_route(request.start if request.use_start else None, goals, request.planner_id)
-        return kind.Result(path=path, planning_time=Duration(seconds=time.monotonic() - started).to_msg()), True
+        result = kind.Result(path=path, planning_time=Duration(seconds=time.monotonic() - started).to_msg())
+        if hasattr(result, "last_reached_index"):  # not in every release of Nav2, here and below
+            result.last_reached_index = ALL_GOALS
+        return result, True
 
     def refused(error):
         node.get_logger().warning(f"{name}: {error_text(error)}")
         result = kind.Result(error_code=nav2_code(error, through_poses))
-        if hasattr(result, "error_msg"):  # not in every release of Nav2
+        if hasattr(result, "error_msg"):
             result.error_msg = error_text(error)
         return result
 
@@ -91,11 +98,19 @@ def answers(node: Any, name: str, kind: Any, plan_route: PlanRoute) -> tuple[Cal
 
 
 def offer_service(
-    node: PlannerNode, name: str, kind: str, answer: Callable[[Any, Any], Any], beside: bool = False, **refused: Any
+    node: PlannerNode,
+    name: str,
+    kind: str,
+    answer: Callable[[Any, Any], Any],
+    tell: Callable[[str, str, bool], None],
+    beside: bool = False,
+    **refused: Any,
 ) -> str:
     """Offer a service of nav2_msgs -> why there is none; empty when there is, or when the name is empty.
 
-    answer, beside: as of PlannerNode.serve; refused: fields of the response to a request that fails
+    answer, beside: as of PlannerNode.serve; tell: called with the name, the text and False when a request fails
+    refused: fields of the response to such a request
+    The field `success`, which later releases have, is set where the answer does not raise.
     """
     if not name:
         return ""
@@ -104,9 +119,15 @@ def offer_service(
         return missing
     service = getattr(nav2, kind)
 
+    def succeed(request, response):
+        response = answer(request, response)
+        if hasattr(response, "success"):
+            response.success = True
+        return response
+
     def refuse(error):
-        node.get_logger().warning(f"{name}: {error_text(error)}")
+        tell(name, error_text(error), False)
         return service.Response(**refused)
 
-    node.serve(service, name, answer, refuse, beside=beside)
+    node.serve(service, name, succeed, refuse, beside=beside)
     return ""

@@ -13,6 +13,8 @@ from nav_msgs.srv import GetPlan
 
 from gpu_planners_msgs.srv import PlanAgents
 
+from ...errors import shown
+from ...grid import AgentStatus
 from ...grid.planner import ALGORITHMS
 from ..common import map_codes as codes
 from ..common.actions import QueuedAction
@@ -21,7 +23,7 @@ from ..common.map_messages import poses_of
 from ..common.map_scene import Frames, TopicMaps
 from ..common.planner_node import OK, WARN, PlannerNode
 from ..common.process import run
-from ..common.request_error import NotBegunError, check_count, error_text
+from ..common.request_error import NotBegunError, RequestError, check_count, error_text
 from . import agent_planning, nav2, routes
 from .parameters import GridParameters
 from .scene import GridScene
@@ -48,8 +50,10 @@ class GridPlannerNode(PlannerNode, ManagedNode):
         for text in (
             self._frames.missing,
             nav2.offer_actions(self, self._nav2_route),
-            nav2.offer_service(self, "is_path_valid", "IsPathValid", self._is_path_valid, beside=True, is_valid=False),
-            nav2.offer_service(self, self.values.clear_costmap_service, "ClearEntireCostmap", self._clear),
+            nav2.offer_service(
+                self, "is_path_valid", "IsPathValid", self._is_path_valid, self._tell, beside=True, is_valid=False
+            ),
+            nav2.offer_service(self, self.values.clear_costmap_service, "ClearEntireCostmap", self._clear, self._tell),
         ):
             if text:
                 self.get_logger().info(text)
@@ -92,8 +96,14 @@ class GridPlannerNode(PlannerNode, ManagedNode):
         self._scene.forget()
         self.state.say(WARN, self.lifecycle_state)
 
-    def _clear(self, _request, response):
+    def _clear(self, request, response):
         """Plan on the map as it last came whole."""
+        text = "this node does not make the costmap; ask the node that publishes it to clear it"
+        if plugins := list(getattr(request, "plugins", ())):  # of later releases of Nav2
+            text = f"plugins is {shown(plugins)}; allowed: none, for the map has no layers"
+        if plugins or self._scene.kind.costs is not None:
+            raise RequestError(codes.INVALID_REQUEST, text)
+        self._scene.require_map()
         changes = self._scene.changes
         self._scene.clear()
         self._scene.apply()
@@ -190,12 +200,16 @@ class GridPlannerNode(PlannerNode, ManagedNode):
     def _route(self, start, goals, algorithm, tolerance):
         """nav_msgs/Path from a PoseStamped (None: from where the robot stands) through others."""
         self._count()
-        grid = self._scene.require_map()
-        way = routes.way(self._frames, self._scene.frame, start, goals, self.values.robot_frame)
-        way, moved = routes.reached(grid, way, tolerance)
-        plan = self._plan(way[:-1], way[1:], algorithm)  # agents that go from each pose to the next
-        path = routes.joined(plan)
-        self._tell("one path", "; ".join((plan.text(), *moved)), True)
+        scene, values = self._scene, self.values
+        scene.require_map()
+        way = routes.way(self._frames, scene.frame, start, goals, values.robot_frame)
+        route = routes.route(scene, way, tolerance, values.start_tolerance)
+        plan = self._plan(route.poses[:-1], route.poses[1:], algorithm)  # agents that go from each pose to the next
+        if tolerance and (plan.paths.status == AgentStatus.NO_PATH).any():
+            route = routes.route(scene, way, tolerance, values.start_tolerance, cut_off=True)
+            plan = self._plan(route.poses[:-1], route.poses[1:], algorithm)
+        path = routes.joined(plan, route.out, way[:1])
+        self._tell("one path", "; ".join((plan.text(), *route.texts)), True)
         self._outputs.plan.publish(path)
         return path
 
@@ -203,7 +217,7 @@ class GridPlannerNode(PlannerNode, ManagedNode):
         path = request.path
         self._count()
         check_count("poses in the path", len(path.poses), "max_path_poses", self.values, codes.INVALID_REQUEST)
-        blocked = routes.blocked_ahead(self._scene, self._frames, path, self.values.robot_frame)
+        blocked = routes.blocked_ahead(self._scene, self._frames, request, self.values.robot_frame)
         self._last_answer = f"is_path_valid: {len(blocked)} of {len(path.poses)} poses cannot be reached"
         response.is_valid = not blocked
         if hasattr(response, "invalid_pose_indices"):  # not in every release of Nav2

@@ -59,9 +59,17 @@ class GridParameters(MapParameters):
     )
     goal_tolerance: float = setting(
         0.0,
-        "How far from an occupied goal the paths of Nav2's actions may end; get_plan has its own",
+        "How far from a goal that is occupied or cut off the paths of Nav2's actions may end; get_plan has its own",
         0.0,
         1000.0,
+        unit="metres",
+    )
+    start_tolerance: float = setting(
+        0.0,
+        "How far, beyond the first step, a path of Nav2's actions or of get_plan may leave a start where only "
+        "footprint_radius, or a costmap's inscribed radius, forbids to stand; 0: the first step alone, as with NavFn",
+        0.0,
+        10.0,
         unit="metres",
     )
     inflation_radius: float = setting(

@@ -5,7 +5,7 @@ The scene belongs to the worker; each planner belongs to one of its threads whil
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -13,7 +13,7 @@ from scipy.ndimage import distance_transform_edt
 
 from ...grid import BlockPlanner, GridMap
 from ..common import map_codes as codes
-from ..common.map_messages import HIGHEST, MAP_KINDS, cost_table
+from ..common.map_messages import HIGHEST, INSCRIBED, LETHAL, MAP_KINDS, UNKNOWN, cost_table
 from ..common.map_scene import MapScene, both, differences
 from ..common.request_error import RequestError
 from ..common.worker import seat
@@ -32,6 +32,10 @@ class GridScene(MapScene):
         # by number of the device, algorithm
         self._planners: dict[tuple[int, str], BlockPlanner] = {}
         self._behind: dict[tuple[int, str], tuple[GridMap, Any]] = {}  # the planner's map, the window where it differs
+        # costs of Nav2 (rows, cols) uint8: of what came, where occupancies are 0, LETHAL or UNKNOWN; the same of the
+        # latest map that came whole; of the map after so many changes, with inflation
+        self._cells = self._whole_cells = np.zeros((0, 0), np.uint8)
+        self._nav2_costs: tuple[int, np.ndarray] | None = None
 
     def cells_to_grid(self, cells, resolution=1.0, origin=(0.0, 0.0, 0.0)) -> GridMap:
         if self.kind.costs is None:
@@ -41,6 +45,47 @@ class GridScene(MapScene):
         unknown = special[values.unknown] if values.unknown in special else int(values.unknown)
         table = cost_table(values.neutral_cost, values.cost_factor, unknown)
         return GridMap(table[cells], values.connectivity, resolution, origin)
+
+    def cells_came(self, cells, window=None, of_file=False) -> None:
+        if of_file or self.kind.costs is None:
+            table = np.zeros(256, np.uint8)
+            table[self._values.occupied_from : 101], table[255] = LETHAL, UNKNOWN
+            cells = table[cells.view(np.uint8)]
+        if window is None:
+            self._cells = self._whole_cells = cells
+            return
+        if self._cells is self._whole_cells:
+            self._cells = self._cells.copy()
+        self._cells[window] = cells
+
+    def clear(self) -> None:
+        super().clear()
+        if self.kind.costs is None:
+            self._cells = self._whole_cells
+
+    @property
+    def unknown(self) -> np.ndarray:
+        """(rows, cols) bool"""
+        return self._cells == UNKNOWN
+
+    @property
+    def obstacles(self) -> np.ndarray:
+        """(rows, cols) bool: the tiles that are blocked without any footprint, of the node's or in a costmap."""
+        obstacles = self._cells == LETHAL
+        return obstacles | self.unknown if self._values.unknown == "blocked" else obstacles
+
+    @property
+    def nav2_costs(self) -> np.ndarray:
+        """(rows, cols) uint8 costs of Nav2, 0 to 255, of the map as it is planned on."""
+        values, grid = self._values, self.require_map()
+        if self._nav2_costs is None or self._nav2_costs[0] != self.changes:
+            added = inflation(
+                cast(GridMap, self._read), values.footprint_radius, values.inflation_radius, values.cost_scaling_factor
+            )
+            costs = np.where(self._cells <= HIGHEST, np.maximum(self._cells, added), self._cells)
+            costs[grid.blocked & (costs <= HIGHEST)] = INSCRIBED
+            self._nav2_costs = self.changes, costs
+        return self._nav2_costs[1]
 
     def reach(self, values) -> float:
         cell = self._read.resolution if self._read is not None else 1.0
@@ -104,15 +149,21 @@ def inflated(grid: GridMap, footprint: float, radius: float, scaling: float, tab
     blocked = grid.inflated(footprint)
     if not radius:
         return blocked
-    added = np.full(grid.shape, table[0])
-    if grid.blocked.any():
+    added = table[inflation(grid, footprint, radius, scaling)]
+    costs = np.where(blocked.costs > 0, np.maximum(blocked.costs, added), np.uint8(0))
+    return GridMap(costs, grid.connectivity, grid.resolution, grid.origin)
+
+
+def inflation(grid: GridMap, footprint: float, radius: float, scaling: float) -> np.ndarray:
+    """(rows, cols) uint8: costs 0 to HIGHEST of Nav2's inflation layer; arguments as of `inflated`"""
+    costs = np.zeros(grid.shape, np.uint8)
+    if radius and grid.blocked.any():
         distance = distance_transform_edt(~grid.blocked)
         near = distance <= _cells(radius, grid.resolution)
         beyond = np.maximum(distance[near] * grid.resolution - footprint, 0)
         with np.errstate(under="ignore"):
-            added[near] = table[(HIGHEST * np.exp(-scaling * beyond)).astype(np.uint8)]
-    costs = np.where(blocked.costs > 0, np.maximum(blocked.costs, added), np.uint8(0))
-    return GridMap(costs, grid.connectivity, grid.resolution, grid.origin)
+            costs[near] = (HIGHEST * np.exp(-scaling * beyond)).astype(np.uint8)
+    return costs
 
 
 def _cells(radius, resolution):
