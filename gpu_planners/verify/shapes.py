@@ -16,6 +16,7 @@ from ..errors import ObstacleError, RobotDescriptionError, shown
 from ..files import file_path, read_text_file, read_yaml
 
 NEEDED = {"box": ("size",), "cylinder": ("radius", "height"), "sphere": ("radius",), "convex": ("vertices",)}
+THINNEST = 1e-6  # m, of hulls: coal ends the process where they are much thinner
 ABSURD = -1e3  # m: what coal answers where it could not find how deep an overlap is
 
 
@@ -36,9 +37,17 @@ def hull(points: ArrayLike) -> Any:
 
 
 def hull_of(mesh: Any) -> Any:
-    """The convex hull of a mesh of coal."""
+    """The convex hull of a mesh of coal; of a flat one a plate."""
     if mesh.convex is None:  # a mesh keeps its hull
-        mesh.buildConvexHull(True, "Qt")
+        points = np.asarray(mesh.vertices())
+        axes = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)[2]
+        flat = axes[np.ptp(points @ axes.T, axis=0) < THINNEST] * THINNEST / 2
+        if not len(flat):
+            mesh.buildConvexHull(True, "Qt")
+            return mesh.convex
+        for shift in flat:
+            points = np.concatenate([points - shift, points + shift])
+        return hull(points)
     return mesh.convex
 
 
@@ -71,8 +80,11 @@ def obstacle_shape(obstacle: Mapping[str, Any], folder: Path = Path()) -> Any:
     """
     kind = obstacle["type"]
     if kind == "mesh":
-        mesh = obstacle.get("mesh") or trimesh.load(folder / obstacle["file"], force="mesh", process=False)
-        return triangle_soup(np.asarray(mesh.vertices) * obstacle.get("scale", 1.0), mesh.faces)
+        mesh, scale = obstacle.get("mesh"), obstacle.get("scale", 1.0)
+        if mesh is None:
+            file = folder / obstacle["file"]
+            mesh, scale = trimesh.load(file, force="mesh", process=False), np.multiply(scale, _unit_of(file) or 1)
+        return triangle_soup(np.asarray(mesh.vertices) * scale, mesh.faces)
     if kind not in NEEDED:
         raise ValueError(f"its type is {kind!r}; allowed: {', '.join([*NEEDED, 'mesh'])}")
     sizes = [np.asarray(obstacle[key], dtype=float) for key in NEEDED[kind]]
@@ -150,11 +162,13 @@ def _is_text(urdf):
 
 
 def find_meshes(root: ET.Element, urdf: str | os.PathLike, package_dirs: Sequence[str | os.PathLike]) -> None:
-    """Write into the URDF where the files of its collision meshes lie."""
+    """Write into the URDF where the files of its collision meshes lie, and what their unit makes of their scale, since
+    coal reads Collada files as if all were in metres. Collisions whose Collada file holds nothing leave the URDF."""
     file = Path() if _is_text(urdf) else file_path(urdf, "URDF", RobotDescriptionError).resolve()
     folders = [file_path(each, "a folder of package_dirs", RobotDescriptionError) for each in package_dirs]
     folders += [Path(each) for name in ("AMENT_PREFIX_PATH", "ROS_PACKAGE_PATH") for each in _search_path(name)]
-    for mesh in (mesh for collision in root.iter("collision") for mesh in collision.iter("mesh")):
+    links = [(link, body) for link in root.iter("link") for body in link.findall("collision")]
+    for link, body, mesh in [(*each, mesh) for each in links for mesh in each[1].iter("mesh")]:
         name = mesh.get("filename", "")
         ends: tuple[str, ...] = (name.removeprefix("file://"),)
         if name.startswith("package://"):
@@ -166,6 +180,25 @@ def find_meshes(root: ET.Element, urdf: str | os.PathLike, package_dirs: Sequenc
             told = ", ".join(map(str, folders)) or "none"
             raise RobotDescriptionError(f"URDF: there is no mesh {shown(name)}; folders of packages: {told}")
         mesh.set("filename", str(found.resolve()))
+        unit = _unit_of(found)
+        if unit is None:
+            link.remove(body)
+        elif unit != 1:
+            scale = [float(word) * unit for word in mesh.get("scale", "1 1 1").split()]
+            mesh.set("scale", " ".join(map(repr, scale)))
+
+
+def _unit_of(file):
+    """Metres in a Collada file's unit, None where it has no vertices; 1 of any other file."""
+    if file.suffix.lower() != ".dae":
+        return 1.0
+    found, units = False, []
+    for _, element in ET.iterparse(file):
+        tag = element.tag.rpartition("}")[2]
+        found = found or (tag == "input" and element.get("semantic") == "POSITION")
+        if tag == "unit":
+            units.append(float(element.get("meter", 1)))
+    return [*units, 1.0][0] if found else None
 
 
 def _search_path(variable):
