@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import trimesh
 
-from gpu_planners.arm import CollisionWorld, load_urdf
+from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
 from gpu_planners.arm.control.joints import read_joints
 from gpu_planners.arm.geometry.decomposition import convex_pieces, uncovered
 from gpu_planners.arm.geometry.meshes import LEAST_SIZE, EmptyMeshError, load_mesh
@@ -215,6 +215,20 @@ def test_far_limits_turn_without_end(lower, upper, caplog):
     np.testing.assert_allclose([arm.lower[2], arm.upper[2]], [-np.pi, np.pi])
 
 
+def test_one_far_limit_names_the_joint():
+    for kind, low, up in (
+        ("revolute", -1e16, 2),
+        ("revolute", 0, "inf"),
+        ("prismatic", "-inf", 0),
+        ("prismatic", 0, 1e9),
+    ):
+        with pytest.raises(RobotDescriptionError, match="'far'"):
+            load_urdf(robot(ARM, link("c"), joint("far", "b", "c", kind, limits(low, up))))
+    rail = robot(ARM, link("c"), joint("rail", "b", "c", "prismatic", limits(0, 9e4)))
+    with pytest.raises(RobotDescriptionError, match="'c_0' comes up to .*'rail'.* mm; allowed: 0.1 mm"):
+        CollisionChecker(load_urdf(rail, self_collisions=False), CollisionWorld(), device="cpu")
+
+
 def test_a_joint_that_slides_without_end_is_held(caplog):
     rail = robot(ARM, link("c"), joint("rail", "b", "c", "prismatic", limits(-1e16, 1e16)))
     arm, told = load(caplog, rail)
@@ -329,6 +343,7 @@ NOTHING = {
     "state's group": (STATE.format("armm", J1 + J2), ["<group_state>", "'armm' (nearest: 'arm')"]),
     "half a state": (STATE.format("arm", J1), ["state 's' of 'arm' lacks 'j2'"]),
     "unknown joint": (STATE.format("arm", J1 + J2 + '<joint name="j22" value="1"/>'), ["'s': 'j22' (nearest: 'j2')"]),
+    "nameless": (STATE.format("arm", J1 + J2).replace('name="s"', ""), ["without a name", "line 1"]),
     "beyond": (STATE.format("arm", J1 + '<joint name="j2" value="1.5"/>'), ["state 's': 'j2' = 1.5", "limits"]),
 }
 

@@ -392,11 +392,11 @@ def _limits(description, names, kinematics, velocity, acceleration):
         if joint.limits is None:
             raise RobotDescriptionError(f"joint '{joint.name}' is {joint.type} and has no <limit>")
         lower[i], upper[i] = joint.limits
-        if not np.isfinite(joint.limits).all():
+        if not max(-lower[i], upper[i]) <= (np.finfo(float).max if joint.kind.slides else GREATEST_ANGLE):
+            bounds = "" if joint.kind.slides else f" and within +-{GREATEST_ANGLE:g} rad, or both beyond for no end"
             raise RobotDescriptionError(
-                f"joint '{joint.name}': the limits must be finite, or both of a joint that turns beyond "
-                f"+-{GREATEST_ANGLE:g} rad, got {lower[i]:g} and {upper[i]:g}; correct the URDF or plan other joints "
-                f"(joints, group)"
+                f"joint '{joint.name}': the limits must be finite{bounds}, got {lower[i]:g} and {upper[i]:g}; "
+                f"correct the URDF or plan other joints (joints, group)"
             )
     _check_values(kinematics, np.maximum(np.abs(lower), np.abs(upper)), periodic)
     speed = _per_joint("velocity", velocity, names, speed_limits(description.name, joints, velocity))

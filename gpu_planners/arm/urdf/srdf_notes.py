@@ -97,6 +97,9 @@ def odd_states(
     joints, virtual = description.joints, {element.get("name") for element in root.findall("virtual_joint")}
     for state in root.findall("group_state"):
         given = {child.get("name", ""): child.get("value", "") for child in state.findall("joint")}
+        if not state.get("name"):
+            yield Note("states without a name count for nothing", f"line {state.sourceline}")
+            continue
         name = f"state '{state.get('name')}'"
         if odd := [joint for joint in given if joint not in joints and joint not in virtual]:
             yield Note("states name joints that the URDF does not have", f"{name}: {unknown(odd, joints)}")

@@ -100,7 +100,7 @@ def read_srdf(text: str, description: Description) -> Semantics:
         if name in members and [child.tag for child in group] == ["chain"]
     }
     states: dict[str, dict[str, float]] = {}
-    for state in root.findall("group_state"):
+    for state in root.iterfind("group_state[@name]"):
         values = states.setdefault(state.get("name"), {})
         for joint in state.findall("joint"):
             words = (joint.get("value") or "").split()
