@@ -1,10 +1,11 @@
-"""The node trajectory_player: what it takes, plays and refuses; over DDS, without control_msgs."""
+"""The node trajectory_player: what it takes, plays and refuses; over DDS, and its feedback if there is control_msgs."""
 
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Duration
 from node_harness import GROUP, ROBOT
 from rcl_interfaces.srv import GetParameters
+from rclpy.action import ActionClient
 from running_node import LATCHED, RunningNode, starter
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
@@ -16,7 +17,7 @@ from gpu_planners.arm.trajectory import time_parameterize
 from gpu_planners.errors import ConfigurationError, SettingsError
 from gpu_planners.nodes.player.node import TrajectoryPlayer
 from gpu_planners.nodes.player.player import Exact, Player
-from gpu_planners.nodes.player.trajectories import check_trajectory, curve_of
+from gpu_planners.nodes.player.trajectories import check_trajectory, curve_of, point_at
 
 pytestmark = pytest.mark.timeout(120)
 JOINTS = read_joints(ROBOT, GROUP)
@@ -108,6 +109,32 @@ def test_it_plays_what_comes_on_the_topic(start_player):
     topic.publish(trajectory([[9.0, 0.4]], [0.3], names=GROUP[:2]))
     topic.publish(trajectory([[0.0, 0.0, 0.0]], [0.3]))
     player.wait_until(lambda: np.allclose(player.place(), 0.0, atol=1e-9))
+
+
+def test_the_point_whose_time_has_come():
+    message = trajectory([[0.0] * 3] * 3, [0.1, 0.5, 0.5])
+    assert [point_at(message, at) for at in (-1.0, 0.0, 0.1, 0.4, 0.5, 9.0)] == [0, 0, 0, 0, 2, 2]
+
+
+def test_feedback_tells_the_point_where_it_has_a_field_for_it(start_player):
+    actions = pytest.importorskip("control_msgs.action", reason="control_msgs is not among the ROS wheels")
+    kind, told = actions.FollowJointTrajectory, []
+    if not hasattr(kind.Feedback(), "index"):
+        pytest.skip("FollowJointTrajectory of this release of control_msgs has no index")
+    player = start_player()
+    client = ActionClient(player.client_node, kind, "/joint_trajectory_controller/follow_joint_trajectory")
+    assert client.wait_for_server(10)
+    path = trajectory([[0.1 * k] * 3 for k in range(5)], [0.0, 0.3, 0.6, 0.9, 1.2])
+    sent = client.send_goal_async(kind.Goal(trajectory=path), lambda message: told.append(message.feedback))
+    player.wait_until(sent.done)
+    done = sent.result().get_result_async()
+    player.wait_until(done.done)
+    assert done.result().result.error_code == 0
+    for one in told:  # the joints are between the point that is told and the next
+        low, high = 0.1 * one.index, 0.1 * min(one.index + 1, 4)
+        assert low - 0.02 <= one.desired.positions[0] <= high + 0.02
+    assert {0, 1, 2, 3} <= {one.index for one in told}
+    client.destroy()
 
 
 def test_the_controller_has_the_name_of_the_parameter(start_player):

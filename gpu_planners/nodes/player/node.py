@@ -23,7 +23,7 @@ from ..common.ros import LATCHED, optional_module, seconds
 from ..common.worker import ENDING
 from .parameters import PlayerParameters
 from .player import Exact, Physical, Player
-from .trajectories import check_trajectory, curve_of
+from .trajectories import check_trajectory, curve_of, point_at
 
 MOST_BYTES = 50_000_000
 FEEDBACK_HZ = 20.0  # as the real controller
@@ -158,7 +158,7 @@ class FollowAction:
     def __init__(self, node: "TrajectoryPlayer", kind: Any) -> None:
         self._kind, self._node = kind, node
         self._goal: Any = None
-        self._stopping = False
+        self._stopping, self._begun = False, 0.0  # seconds on the node's clock, of the trajectory's begin
         name = f"{node.values.controller}/follow_joint_trajectory"
         self._action = LongAction(node, kind, name, self._accept, lambda goal: node.why_not(goal.trajectory))
 
@@ -189,11 +189,14 @@ class FollowAction:
         for point, state in ((feedback.desired, wanted), (feedback.actual, actual)):
             point.positions, point.velocities = state.positions.tolist(), state.velocities.tolist()
         feedback.error.positions = (wanted.positions - actual.positions).tolist()
+        if hasattr(feedback, "index"):  # not in every release of control_msgs
+            feedback.index = point_at(self._goal.request.trajectory, seconds(header.stamp) - self._begun)
         self._goal.publish_feedback(feedback)
 
     def _accept(self, goal):
         self.end("another trajectory came")
         self._goal, self._stopping = goal, False
+        self._begun = seconds(goal.request.trajectory.header.stamp) or self._node.now()
         text = self._node.begin(goal.request.trajectory)
         if text:
             self.end(text)

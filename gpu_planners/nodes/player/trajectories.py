@@ -77,5 +77,11 @@ def curve_of(message: JointTrajectory, names: Sequence[str], state: State, now: 
     return curve
 
 
+def point_at(message: JointTrajectory, elapsed: float) -> int:
+    """Index of the last point whose time, in seconds from the begin, has come; 0 before the first one's."""
+    times = [seconds(point.time_from_start) for point in message.points]
+    return max(int(np.searchsorted(times, elapsed, side="right")) - 1, 0)
+
+
 def _ordered(values, order):
     return np.asarray(values, dtype=float)[order] if len(values) else np.full(len(order), np.nan)
