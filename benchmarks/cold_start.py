@@ -79,10 +79,13 @@ def fleet_step(device):
 
 
 def whole_plan(device):
+    from gpu_planners.fleet import Settings
     from gpu_planners.grid import FleetPlanner
 
     grid, free = _map()
-    FleetPlanner(grid, device=device).solve(free[:50], free[50:100], time_limit_s=60.0)
+    FleetPlanner(grid, device=device, settings=Settings(improve_until="settled")).solve(
+        free[:50], free[50:100], time_limit_s=60.0
+    )
 
 
 WHAT = {

@@ -89,6 +89,8 @@ def simulate(fleet, instance, steps, budget_s=0.0, each=None):
     for step in range(steps):
         goals = instance.task(done)
         began = time.perf_counter()
+        if step == 0:
+            fleet.prepare(goals, budget_s=budget_s)
         fleet.step(goals, budget_s)
         if each:
             each(step, time.perf_counter() - began)

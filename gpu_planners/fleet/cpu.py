@@ -30,6 +30,11 @@ class CpuFleet:
         self._options, self._rules = options, rules
         self._most_steps = int(np.diff(options.first_step).max())
 
+    @property
+    def at_once(self) -> int:
+        """Fields that take together hardly longer than one."""
+        return numba.get_num_threads()
+
     def grow(self, before: int, rows: int):
         """Make room for `rows` fields; the first `before` stay."""
         grown = np.empty((rows, self._values.shape[1]), np.uint8)

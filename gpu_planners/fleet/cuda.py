@@ -46,6 +46,11 @@ class CudaFleet:
             self._options = Options(*arrays)
             self._rules = rules._replace(near=cuda.to_device(rules.near))
 
+    @property
+    def at_once(self) -> int:
+        """See `CpuFleet`."""
+        return self._blocks
+
     def grow(self, before: int, rows: int):
         """See `CpuFleet`."""
         with cuda.gpus[self._index]:

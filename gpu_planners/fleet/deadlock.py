@@ -59,7 +59,7 @@ class _Group:
 
     def take_plan(self):
         faces = self.headings[0].astype(np.int32)
-        tiles, headings, _ = timed(self._instance, self.search.tiles(), faces, self._model)
+        tiles, headings, _, _ = timed(self._instance, self.search.tiles(), faces, self._model)
         self.tiles, self.headings = self._instance.place[tiles.T] @ (self._width, 1), headings.T
         self.search = None
 

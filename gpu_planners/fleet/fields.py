@@ -13,11 +13,14 @@ from numba import prange
 
 from ..device import lean_njit, njit
 from ..errors import SettingsError
+from ..parallel.team import NEVER, clock_ns
 from ..parallel.threads import in_parts, one_thread
+from .clock import fits
 from .lanes import ahead
 
 HALF, WRAP = 128, 255
 BUCKETS = 128  # more than an action costs
+FIELD_NS = 60  # to plan a state of a field
 SHARED_STATES = 1 << 20  # fewer are planned on one thread: others take long to wake up
 UNREACHED = np.int32(2**31 - 1)
 FAR = 1 << 30  # cost of a way that does not exist
@@ -126,6 +129,7 @@ class FieldStore:
     def __init__(self, engine, field_bytes: int, limit: int):
         self._engine, self._field_bytes, self._limit = engine, field_bytes, limit
         self._most, self._rows = limit // field_bytes, 0
+        self._batch_ns = float(FIELD_NS * field_bytes)  # to plan as many fields as the engine plans at once; a guess
         self._free: list[int] = []
         self._slot_of: OrderedDict[int, int] = OrderedDict()  # goal tile -> slot; the one used last comes last
 
@@ -134,12 +138,13 @@ class FieldStore:
         """Memory of the fields that there is room for."""
         return self._rows * self._field_bytes
 
-    def known(self, goals: np.ndarray) -> np.ndarray:
-        """(N,) tiles -> (N,) bool, is its field there?"""
-        return np.isin(goals, np.array([*self._slot_of], np.int64))
+    def slots(
+        self, goals: np.ndarray, deadline: int = NEVER, least: int = 0, urgency: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Plan the fields that are missing, as many as the time allows, but at least so many.
 
-    def slots(self, goals: np.ndarray) -> np.ndarray:
-        """Plan the fields that are missing. goals: (N,) tiles, -1 none -> (N,) int32 slots of their fields
+        goals: (N,) tiles, -1 none; urgency: (N,) of agents, those of the highest come first
+        -> (N,) int32 slots of their fields, -1 where there is none
 
         Raises SettingsError where they do not fit into the memory; nothing has changed then.
         """
@@ -149,29 +154,47 @@ class FieldStore:
                 f"the fields of {len(wanted)} goals take {len(wanted) * self._field_bytes} bytes; memory_limit_bytes "
                 f"allows {self._limit}, which is {self._most} goals"
             )
-        known, new = self._slot_of, []
+        known = self._slot_of
         for goal in wanted.tolist():
             if goal in known:
                 known.move_to_end(goal)
-            else:
-                new.append(goal)
-        if new:
-            places = self._places(len(new))
-            self._engine.plan(np.array(new), places)
-            known.update(zip(new, places.tolist()))
+        new = np.array([goal for goal in wanted.tolist() if goal not in known], np.int64)
+        if len(new):
+            if urgency is not None:
+                highest = np.full(len(wanted), urgency.min())
+                np.maximum.at(highest, np.searchsorted(wanted, goals[goals >= 0]), urgency[goals >= 0])
+                new = new[np.argsort(-highest[np.searchsorted(wanted, new)], kind="stable")]
+            self._plan(new, deadline, least)
         if len(wanted):
-            table = np.array([known[goal] for goal in wanted.tolist()], np.int32)
+            table = np.array([known.get(goal, -1) for goal in wanted.tolist()], np.int32)
             slot[goals >= 0] = table[np.searchsorted(wanted, goals[goals >= 0])]
         return slot
 
-    def _places(self, count):
-        """Slots for new fields: free ones, then those whose goals were used longest ago."""
+    def _plan(self, new, deadline, least):
+        """Plan fields of goals (K,), in this order, as many as the time allows, but at least so many."""
+        self._make_rows(len(new))
+        together = len(new) if deadline == NEVER else self._engine.at_once
+        done = 0
+        while done < len(new) and (done < least or fits(deadline, self._batch_ns)):
+            some, began = new[done : done + together], clock_ns()
+            places = self._places(len(some))
+            self._engine.plan(some, places)
+            self._slot_of.update(zip(some.tolist(), places.tolist()))
+            done += len(some)
+            if deadline != NEVER:
+                self._batch_ns = clock_ns() - began
+
+    def _make_rows(self, count):
+        """Make room for so many fields more, at once: room that grows is copied."""
         used = len(self._slot_of)
         if used + count > self._rows and self._rows < self._most:
             rows = min(max(used + count, 2 * self._rows), self._most)
             self._engine.grow(self._rows, rows)
             self._free += range(self._rows, rows)
             self._rows = rows
+
+    def _places(self, count):
+        """Slots for new fields: free ones, then those whose goals were used longest ago."""
         places, self._free = self._free[:count], self._free[count:]
         return np.array(places + [self._slot_of.popitem(last=False)[1] for _ in range(count - len(places))])
 

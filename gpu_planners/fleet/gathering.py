@@ -14,9 +14,8 @@ from ..device import lean_njit, njit
 from ..errors import GridMapError
 from ..parallel.team import clock_ns
 from .instance import Instance
-from .lacam import OUT_OF_TIME
 from .moves import UNDECIDED, Step, Task, move, new_mover
-from .plan import STATUS_TEXT, STUCK, FleetStatus
+from .plan import OUT_OF_TIME, STATUS_TEXT, STUCK, FleetStatus
 from .retime import timed
 from .ways import NOBODY, direction_to, steps_down, way_to
 
@@ -41,14 +40,17 @@ def into_sink(instance, faces, model, began, deadline):
         whole[:, some] = walked
         leaves = instance.goal >= 0
         leaves[some] = arrived = (walked == goal[0]).any(axis=0)
-        tiles, facing, ends = timed(instance, whole, faces, model, leaves)
+        tiles, facing, ends, is_whole = timed(instance, whole, faces, model, leaves, deadline)
+        if not is_whole:
+            arrived &= (tiles[some] == goal[0]).any(axis=1)
         if not arrived.all():
-            message = OUT_OF_TIME if len(walked) <= most else STUCK
+            message = OUT_OF_TIME if len(walked) <= most or not is_whole else STUCK
         costs[some] = np.where(arrived, ends[some], tiles.shape[1])
         bounds[some[np.argsort(costs[some], kind="stable")]] = _earliest(alone)
         last = int(costs[some][arrived].max(initial=0)) + 1
         tiles, facing = tiles[:, :last], facing[:, :last]
-    return instance.plan_of(*instance.told(tiles, facing), costs, bounds, message, began)
+    positions, headings = instance.told(tiles, facing, deadline)
+    return instance.plan_of(positions, headings, costs, bounds, message, began)
 
 
 @njit

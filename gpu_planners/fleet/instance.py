@@ -7,11 +7,14 @@ import numpy as np
 
 from ..device import njit
 from ..parallel.team import NEVER
-from .plan import PARTLY, FleetPlan, FleetStatus
+from .clock import pieces
+from .feasibility import unsolvable
+from .plan import OUT_OF_TIME, PARTLY, FleetPlan, FleetStatus
 from .ways import NO_PATH, plan_ways, prefer
 
 TIME_NS, TELL_NS = 100, 25  # to time a plan (retime.py) and to tell of it, for each agent and step; guesses
 STEPS_TOGETHER = 16  # that are told at once: a line of the cache
+GRACE_NS = 100_000_000  # how much later than the deadline a plan may be told, before it is cut
 
 
 class Model(NamedTuple):
@@ -32,6 +35,7 @@ class Instance:
     status: (N,) uint8 FleetStatus; start, goal: (N,) int32 tiles, -1 where there is none
     ground: Ground; number: (rows, cols) int32 tile or -1; place: (T, 2) int32 [row, col]
     nearer, alone: of ways.plan_ways, for agents with goals; field: (N,) int32 rows of nearer or -1
+    hopeless: (N,) bool, is it proven that not all agents of its part of the map can reach their goals?
     bound: None, or (N,) int64 steps that each agent takes at least, where it may choose its goal
     """
 
@@ -47,6 +51,7 @@ class Instance:
         self.status[lost], self.goal[lost] = FleetStatus.NO_PATH, -1
         if not shared:
             self._first_only(self.goal, FleetStatus.SAME_GOAL, near)
+        self.hopeless = np.zeros(len(places), bool)
         self.bound = None
 
     def _tiles(self, places, what, asked):
@@ -75,13 +80,33 @@ class Instance:
             else:
                 kept[row + near, col + near] = True
 
+    def parts(self):
+        """-> [(K,) int agents of each connected part of the map in which some have goals]"""
+        part = np.where(self.start >= 0, self.ground.part[self.start], -1)
+        return [np.flatnonzero(part == which) for which in np.unique(part[(part >= 0) & (self.goal >= 0)])]
+
+    def refuse(self, agents, following, deadline):
+        """Look for a proof that agents (K,) of a part cannot all reach their goals, and note it. -> is there one?"""
+        proven = unsolvable(self.start[agents], self.goal[agents], self.ground, following, deadline)
+        self.hopeless[agents] = proven
+        return proven
+
     def places(self, tiles):
         """(...) tiles, -1 none -> (..., 2) int32 [row, col] or -1"""
         return np.vstack([self.place, np.full((1, 2), -1, np.int32)])[tiles]
 
-    def told(self, tiles, headings):
-        """(N, steps + 1) tiles and headings -> (steps + 1, N, 2) int32 [row, col] or -1; (steps + 1, N) int32"""
-        return _told(tiles, headings, np.vstack([self.place, np.full((1, 2), -1, np.int32)]))
+    def told(self, tiles, headings, deadline=NEVER):
+        """(N, steps + 1) tiles and headings -> (steps + 1, N, 2) int32 [row, col] or -1; (steps + 1, N) int32; of the
+        first steps alone if it is much later than the deadline"""
+        agents, steps = tiles.shape
+        place = np.vstack([self.place, np.full((1, 2), -1, np.int32)])
+        positions, facing = np.empty((steps, agents, 2), np.int32), np.empty((steps, agents), np.int32)
+        _tell(0, 1, tiles, headings, place, positions, facing)
+        end, by = 1, deadline if deadline == NEVER else deadline + GRACE_NS
+        for first, last in pieces(steps - 1, by, TELL_NS * max(1, agents)):
+            end = last + 1
+            _tell(first + 1, end, tiles, headings, place, positions, facing)
+        return positions[:end], facing[:end]
 
     def plan_ways(self, deadline=NEVER):
         """Set `nearer`, `field`, `alone`; after the deadline `nearer` is incomplete and `alone` counts no detours."""
@@ -100,34 +125,35 @@ class Instance:
         costs[:-1] = moves[tuple(self.place.T)]
         prefer(self.goal[self.goal >= 0], costs, self.ground, self.nearer, deadline)
 
-    def plan_of(self, positions, headings, cost, least, message, began, first_s=None) -> FleetPlan:
+    def plan_of(self, positions, headings, cost, least, message, began, first_s=None, optimal=False) -> FleetPlan:
         """-> FleetPlan of moves and lower bounds `least` (N,)
 
         cost: (N,) the step from which on each agent stays at its goal, beyond the last one if it does not
         message: "solved" where all that have goals arrive; began: of time.perf_counter()
         """
         has_goal, status = self.goal >= 0, self.status.copy()
-        status[has_goal & (cost >= len(positions))] = FleetStatus.NOT_REACHED
+        away = has_goal & (cost >= len(positions))
+        status[away] = np.where(self.hopeless[away], FleetStatus.NO_JOINT_PLAN, FleetStatus.NOT_REACHED)
         solved, taken = status == FleetStatus.SOLVED, time.perf_counter() - began
         costs = np.where(has_goal & solved, cost, 0).astype(np.int64)
         bounds = np.where(has_goal, least, 0).astype(np.int64)
         if message == "solved" and not solved.all():
-            message = PARTLY
+            message = OUT_OF_TIME if (status == FleetStatus.NOT_REACHED).any() else PARTLY
         first_s = taken if first_s is None else first_s
-        return FleetPlan(status, positions, headings, self.places(self.goal), costs, bounds, taken, first_s, message)
+        optimal = bool(optimal and solved.any() and solved[has_goal].all())
+        told = positions, headings, self.places(self.goal)
+        return FleetPlan(status, *told, costs, bounds, taken, first_s, message, optimal)
 
 
 @njit
-def _told(tiles, headings, place):
-    agents, steps = tiles.shape
-    positions, facing = np.empty((steps, agents, 2), np.int32), np.empty((steps, agents), np.int32)
-    for begin in range(0, steps, STEPS_TOGETHER):
-        for a in range(agents):
-            for step in range(begin, min(begin + STEPS_TOGETHER, steps)):
+def _tell(first, last, tiles, headings, place, positions, facing):
+    """Write positions and facing of steps first .. last - 1."""
+    for begin in range(first, last, STEPS_TOGETHER):
+        for a in range(len(tiles)):
+            for step in range(begin, min(begin + STEPS_TOGETHER, last)):
                 tile = tiles[a, step]
                 positions[step, a, 0], positions[step, a, 1] = place[tile, 0], place[tile, 1]
                 facing[step, a] = headings[a, step]
-    return positions, facing
 
 
 def arrivals(away: np.ndarray) -> np.ndarray:

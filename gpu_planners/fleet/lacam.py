@@ -14,13 +14,14 @@ from ..device import lean_njit, njit
 from ..parallel.team import NEVER
 from .clock import fits
 from .moves import UNDECIDED, Step, Task, chance, has_ring, move, new_mover
+from .plan import NO_PLAN, OUT_OF_TIME
 from .ways import NOBODY
 
-SOLVED, EXHAUSTED, MORE, FULL = range(4)
+SOLVED, EXHAUSTED, MORE, FULL, LATE = range(5)
 (NODES, LOWS, DEPTH, BEST, BEST_AWAY) = range(5)  # places in `count`
 LOOPS = 20_000  # agents moved between two looks at the clock
+FIRST_LOOKS = 5  # for each part of the map, before a proof is looked for that it has no plan
 FIRST_NODES = 512  # of a tree
-OUT_OF_TIME = "the time limit was reached before every agent could reach its goal"
 NODE_ARRAYS, LOW_ARRAYS = ("place", "order", "parent", "head", "tail"), ("up", "agent", "tile", "depth", "next")
 
 
@@ -43,23 +44,40 @@ class Tree(NamedTuple):
 
 
 def first_plan(instance, model, deadline, seed, memory_limit_bytes):
-    """-> (steps + 1, N) int32 tiles, -1 where an agent is not on the map; a text"""
-    part = np.where(instance.start >= 0, instance.ground.part[instance.start], -1)
-    plans, message = [], "solved"
-    texts = {
-        EXHAUSTED: "no plan exists in which every agent reaches its goal",
-        MORE: OUT_OF_TIME,
-        FULL: f"memory_limit_bytes, {memory_limit_bytes}, was reached before every agent could reach its goal",
-    }
-    for which in np.unique(part[(part >= 0) & (instance.goal >= 0)]):
-        agents, ended = np.flatnonzero(part == which), MORE
-        search, loops = TreeSearch(instance, agents, model, seed), max(1, LOOPS // len(agents))
-        while ended == MORE and fits(deadline, model.cell_ns * search.nodes * len(part)):
-            ended = search.go_on(loops, memory_limit_bytes, deadline)
-        plans.append((agents, search.tiles()))
-        message = texts.get(ended, message)
-    whole = np.repeat(instance.start[None], max((len(tiles) for _, tiles in plans), default=1), axis=0)
-    for agents, tiles in plans:
+    """-> (steps + 1, N) int32 tiles, -1 where an agent is not on the map; a text. Notes in instance.hopeless whom no
+    plan serves; then the rest is not planned to its end."""
+    ways, open_, endings = {}, {}, {}
+    for part, agents in enumerate(instance.parts()):
+        search, ended = TreeSearch(instance, agents, model, seed), MORE
+        for _ in range(FIRST_LOOKS):
+            if ended == MORE:
+                ended = search.look(memory_limit_bytes, deadline, len(instance.start))
+        ways[part], endings[part] = (agents, search.tiles()), ended
+        if ended == EXHAUSTED:
+            instance.hopeless[agents] = True
+        elif ended != SOLVED:
+            open_[part] = search
+    for part in open_:
+        if instance.refuse(ways[part][0], model.following, deadline):
+            endings[part] = EXHAUSTED
+    while not instance.hopeless.any() and any(endings[part] == MORE for part in open_):
+        for part, search in open_.items():
+            if endings[part] == MORE:
+                ended = search.look(memory_limit_bytes // len(open_), deadline, len(instance.start))
+                endings[part] = LATE if ended == MORE and search.late else ended
+                instance.hopeless[ways[part][0]] = ended == EXHAUSTED
+    for part, search in open_.items():
+        ways[part] = ways[part][0], search.tiles()
+    message = "solved"
+    for ending, text in (
+        (FULL, f"memory_limit_bytes, {memory_limit_bytes}, was reached before every agent could reach its goal"),
+        (MORE, OUT_OF_TIME),
+        (LATE, OUT_OF_TIME),
+        (EXHAUSTED, NO_PLAN),
+    ):
+        message = text if ending in endings.values() else message
+    whole = np.repeat(instance.start[None], max((len(tiles) for _, tiles in ways.values()), default=1), axis=0)
+    for agents, tiles in ways.values():
         whole[: len(tiles), agents] = tiles
         whole[len(tiles) :, agents] = tiles[-1]
     return whole, message
@@ -75,12 +93,21 @@ class TreeSearch:
         self._mover = new_mover(task, instance.ground, np.random.default_rng(seed).integers(1, 2**62))
         self._count, self._tree = np.zeros(5, np.int64), new_tree(first)
         self._tree.place[0] = instance.start[agents]
+        self._loops, self._cell_ns, self.late = max(1, LOOPS // len(agents)), model.cell_ns, False
         self._lanes_end = int(instance.alone[agents].max(initial=0))  # who is left then may have to go against lanes
         begin(self._tree, task.goal, self._count)
 
     @property
     def nodes(self):
         return int(self._count[NODES])
+
+    def look(self, memory_limit_bytes, deadline, agents):
+        """Go on for a while, unless that left no time to tell of a plan for so many agents. -> as of `go_on`
+
+        late: is there no time left? Then it ended with MORE
+        """
+        self.late = not fits(deadline, self._cell_ns * self.nodes * agents)
+        return MORE if self.late else self.go_on(self._loops, memory_limit_bytes, deadline)
 
     def go_on(self, loops, memory_limit_bytes, deadline=NEVER):
         """-> SOLVED, EXHAUSTED, MORE after so many loops or without time for a larger tree, or FULL"""

@@ -18,13 +18,15 @@ from ..errors import GridMapError, SettingsError, shown
 from ..grid.checks import array_of, number, whole
 from ..grid.maps.grid_map import GridMap
 from ..parallel.team import NEVER, clock_ns
+from . import joint
 from .arguments import checked_headings, checked_places, checked_speeds
 from .clock import deadline_after, fits, late, part_of
 from .gathering import assigned, exchanged, into_sink
 from .guidance import Guidance
 from .instance import Instance, Model, arrivals
-from .lacam import OUT_OF_TIME, first_plan, new_tree, rehash
-from .plan import STUCK, FleetPlan
+from .joint import JointSearch
+from .lacam import first_plan, new_tree, rehash
+from .plan import NO_PLAN, OUT_OF_TIME, STUCK, FleetPlan
 from .refine import Moving
 from .spread import spread_out
 
@@ -33,6 +35,9 @@ LANES_SHARE = 0.3  # of the time that is left when lanes are planned
 WALKED_NS = 100  # to tell of a walk, for each agent and step; a guess
 CROWDED = 1.0  # steps lost for each step that all would take alone, from which on the fleet's own steps are tried too
 WALK_PATIENCE = 300  # a walk ends after so many steps, and the longest way, without another agent at its goal
+JOINT_SHARE = 0.5  # of the time that is left when few agents begin to plan together
+TRIES, FIRST_TRIES = 200_000, 2_000_000  # moves of one of these: between two looks at the clock; without a deadline
+FIRST_AGAIN = 1000  # added to the seed of first plans with which it begins again
 MOST_ATTEMPTS, SMALL = 6, 1 << 20  # more searches than 1: min(MOST_ATTEMPTS, SMALL // (agents times steps))
 
 
@@ -67,6 +72,8 @@ def solve_for(fleet, starts, goals, time_limit_s, seed, headings, assign, speeds
     instance = assigned(tiles, places, ends, deadline) if assign else Instance(tiles, places, ends, near)
     if plain:
         return _solve_plain(fleet, instance, faces, model, began, deadline, seed, assign)
+    for agents in instance.parts():
+        instance.refuse(agents, True, deadline)  # slow agents may follow each other in part
     walked, turned, least, message = walk(fleet, instance, faces, ticks, deadline)
     cost = arrivals((walked != instance.places(instance.goal)).any(axis=2))
     return instance.plan_of(walked, turned, cost, least, message, began)
@@ -88,12 +95,64 @@ def _solve_plain(fleet, instance, faces, model, began, deadline, seed, assign):
         tiles, message = first_plan(instance, model, deadline, seed, memory)
     moving = Moving(instance, tiles, message, faces, model, deadline=deadline)
     first_s = time.perf_counter() - began
-    if not assign:
-        moving = _other_plans(moving, model, moving.told_by(deadline), seed, memory)
-        if model.turning and moving.loss() > CROWDED * moving.traffic.least.sum(dtype=np.int64):
-            moving = _stepped(moving, fleet, faces, moving.told_by(deadline))
-    moving.improve(deadline, seed, memory)
+    if instance.hopeless.any():
+        return moving.plan(began, first_s)
+    until = fleet.settings.improve_until
+    if until != "first":
+        if not assign:
+            by = moving.told_by(deadline)
+            moving = _other_plans(moving, model, by, seed, memory)
+            crowded = moving.loss() > CROWDED * moving.traffic.least.sum(dtype=np.int64)
+            if model.turning and crowded and not late(by):
+                moving = _stepped(moving, fleet, faces, by)
+        moving.improve(deadline, seed, memory)
+        if not assign:
+            most = NEVER if until == "limit" and deadline != NEVER else FIRST_TRIES
+            moving = _together(moving, faces, model, deadline, memory, most)
+            if until == "limit":
+                moving = _begin_again(moving, model, deadline, seed, memory)
     return moving.plan(began, first_s)
+
+
+def _together(moving, faces, model, deadline, memory_limit_bytes, most):
+    """Let the agents of each small part of the map plan together, by at most so many tries. -> the better plan"""
+    instance = moving.instance
+    for agents in instance.parts() if moving.message == "solved" else ():
+        own = agents[instance.goal[agents] >= 0]
+        cost = int(moving.traffic.cost[own].sum())
+        if cost == moving.traffic.least[own].sum():
+            moving.proven[agents] = True
+            continue
+        if late(moving.told_by(deadline)) or not JointSearch.suits(instance, agents, model):
+            continue
+        stop, tries, ended = part_of(moving.told_by(deadline), JOINT_SHARE), 0, joint.MORE
+        search = JointSearch(instance, agents, faces, model, cost)
+        while ended == joint.MORE and tries < most and not late(stop):
+            ended = search.go_on(TRIES, memory_limit_bytes)
+            tries += TRIES
+        if ended == joint.FOUND:
+            moving, cost = moving.or_better(moving.with_tiles(agents, search.tiles())), search.cost
+            moving.proven[agents] = moving.traffic.cost[own].sum() == cost
+        elif ended == joint.NONE:
+            moving.proven[agents] = search.proves
+    return moving
+
+
+def _begin_again(moving, model, deadline, seed, memory_limit_bytes):
+    """Begin again with other first plans until the deadline, or the proof that nothing is better. -> the best plan"""
+    instance, attempt = moving.instance, FIRST_AGAIN
+    while not moving.proven[instance.goal >= 0].all():
+        by = moving.told_by(deadline)
+        if deadline == NEVER or late(by):
+            break
+        tiles, ended = first_plan(instance, model, part_of(by, AGAIN_SHARE), seed + attempt, memory_limit_bytes)
+        if ended == "solved":
+            other = moving.another(tiles)
+            other.improve(deadline, seed + attempt, memory_limit_bytes)
+            other.proven = moving.proven
+            moving = moving.or_other(other)
+        attempt += 1
+    return moving
 
 
 def walk(fleet, instance, faces, speeds, deadline):
@@ -114,6 +173,8 @@ def walk(fleet, instance, faces, speeds, deadline):
     walked, turned = [own.positions], [own.headings]
     ticks = speeds[some, 0]
     quickest = speeds[some].min(axis=1) if fleet.motion.headings > 1 else ticks
+    if instance.hopeless.any():
+        deadline = min(deadline, clock_ns())
     in_time = own.prepare(goals, max(0.0, 1e-9 * (deadline - clock_ns())), least=0).all()
     actions = np.where(wanted, own.steps_to_go(goals) if in_time else np.abs(goals - own.positions).sum(axis=1), 0)
     least = np.maximum(actions * quickest - (ticks - 1), actions)  # an agent counts where it moves to
@@ -122,7 +183,7 @@ def walk(fleet, instance, faces, speeds, deadline):
         if there.sum() > most:
             most, last = int(there.sum()), len(walked)
         if not in_time or not fits(deadline, WALKED_NS * len(walked) * len(some)):
-            message = OUT_OF_TIME
+            message = NO_PLAN if instance.hopeless.any() else OUT_OF_TIME
             break
         if len(walked) - last > WALK_PATIENCE + least.max(initial=0):
             message = STUCK

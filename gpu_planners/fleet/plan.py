@@ -23,6 +23,7 @@ class FleetStatus(IntEnum):
     GOAL_BLOCKED = 8
     GOAL_NOT_FINITE = 9
     SAME_GOAL = 10
+    NO_JOINT_PLAN = 11
 
 
 STATUS_TEXT = {
@@ -37,8 +38,11 @@ STATUS_TEXT = {
     FleetStatus.GOAL_BLOCKED: "the goal lies on a blocked tile",
     FleetStatus.GOAL_NOT_FINITE: "the goal has a coordinate that is not finite",
     FleetStatus.SAME_GOAL: "an agent with a lower number has that goal, or one too near to it",
+    FleetStatus.NO_JOINT_PLAN: "no plan brings all agents of its part of the map to their goals",
 }
 PARTLY, STUCK = "solved, but for agents that have no goal", "some agents are stuck"  # messages
+NO_PLAN = "no plan exists in which every agent reaches its goal"
+OUT_OF_TIME = "the time limit was reached before every agent could reach its goal"
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,7 @@ class FleetPlan:
         only at the sink. With tiles for any agent: steps to the nearest one. Both without turns
     time_s: seconds that planning took; first_s: until the first plan
     message: what happened
+    optimal: is it proven that no plan in which all agents reach their goals has a lower sum of costs?
     """
 
     status: np.ndarray
@@ -68,6 +73,7 @@ class FleetPlan:
     time_s: float
     first_s: float
     message: str
+    optimal: bool = False
 
     @property
     def solved(self) -> bool:

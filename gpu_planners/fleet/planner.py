@@ -11,9 +11,10 @@ from ..device import refuse_forked, resolve_device, told_if_slow
 from ..errors import GridMapError, SettingsError, shown
 from ..grid.checks import number, whole
 from ..grid.maps.grid_map import GridMap
+from ..parallel.team import NEVER
 from . import oneshot
 from .arguments import checked_grid, checked_headings, checked_numbers, checked_speeds, checked_tiles
-from .clock import deadline_after, pieces
+from .clock import deadline_after
 from .cpu import CpuFleet
 from .crew import BUSY, STANDS
 from .fields import FieldStore
@@ -28,7 +29,7 @@ from .stepper import LEAST_S, Stepper
 from .ways import Ground, ground_of
 
 LONGEST_STEP = 86_400.0  # seconds
-FIELD_NS = 60  # to plan a state of a field
+FIELDS_SHARE = 0.5  # of a step's budget, for the fields of new goals
 BARE = 50  # steps without time for whole ways, after which these are given up
 
 
@@ -70,6 +71,7 @@ class FleetPlanner:
         self._guidance = self._fitting(guidance)
         self._map = PaddedMap(grid.shape, max(1, self.settings.size - 1 + self.settings.safety_distance))
         self._stepper = Stepper(self._map, self.motion, self.settings)
+        self._waiting = np.zeros(0, bool)
         self._by_ways, self._bare = False, 0  # do agents plan whole ways? steps since there was time for them
         self._take_lanes()
 
@@ -342,7 +344,10 @@ class FleetPlanner:
         goals: (N, 2) int [row, col], a negative row for an agent without one. An agent that is at its goal when a step
             begins stays there unless others need the place; one whose goal is blocked goes beside it, one whose goal
             is cut off stands, and both make way for others
-        budget_s: seconds for making the step better than its first solution, which is always found
+        budget_s: seconds for making the step better than its first solution, which is always found. Up to half of them
+            plan the fields of new goals, one at least; who has to wait for the field of its goal (`waiting`) wants to
+            stay until then, those that have waited longest first. 0: all fields are planned in this step, however long
+            that takes, as `prepare` does ahead of it
 
         -> (N,) int actions: of "turning" 0 forward, 1 clockwise, 2 counter-clockwise, 3 wait; of "four" 0 east, 1
         south, 2 west, 3 north, 4 wait. An agent in the middle of an action of several ticks waits.
@@ -356,7 +361,8 @@ class FleetPlanner:
             self._take_budget(budget_s)
             if self._stepper.look_ahead(self._lanes, 0.0 if self._by_ways else budget_s):
                 self._engine.take_options(self._stepper.paces.options, self._stepper.rules)
-            self._rank(goals)
+            by = deadline_after(FIELDS_SHARE * budget_s) if budget_s > 0 else NEVER
+            self._rank(goals, by)
             if self._room is None:
                 self._room = crowd_around(self._lanes.free.astype(np.int32), self._map.cols)
             ground = self._engine, self._lanes, self._parts, self._room
@@ -379,12 +385,14 @@ class FleetPlanner:
         starts: (N, 2) int [row, col]
         goals: (N, 2) int, one for each agent; or (2,), one sink for all, where agents leave the map, one in a step; or,
             with `assign`, (M, 2), M >= N parking tiles, any one for each agent
-        time_limit_s: seconds in all; what the first plan leaves of them makes it better
+        time_limit_s: seconds in all; what the first plan leaves of them makes it better, until the plan is proven to be
+            optimal, or as long as `improve_until` of the settings says. Without a limit (infinity) that is 'settled'
         headings: (N,) int, 0 east, 1 south, 2 west, 3 north; None: all face east
         speeds: (N, 2) int ticks that a move and a quarter turn of each agent take; None: as the settings say
 
-        -> FleetPlan; an agent with a bad start or goal has a status that says so, and the others are planned. The plan
-        is the same for the same seed, unless the time was over.
+        -> FleetPlan; an agent with a bad start or goal has a status that says so, and the others are planned. Where it
+        is proven that no plan serves all agents of a part of the map, that is told at once (NO_JOINT_PLAN). The plan is
+        the same for the same seed, unless the time was over.
 
         Raises GridMapError, SettingsError.
         """
@@ -417,28 +425,29 @@ class FleetPlanner:
         if budget_s is not None:
             self._take_budget(number("budget_s", budget_s, 0.0, LONGEST_STEP, " seconds", SettingsError))
         tiles = self._map.goal_tiles(goals, self._stepper.crew.agents.there)
-        known = self._fields.known(tiles)
-        new = np.unique(tiles[~known & (tiles >= 0)])
-        each_ns, done = FIELD_NS * self._lanes.free.size * self.motion.headings, min(least, len(new))
-        ready = np.r_[np.unique(tiles[known]), new[:done]]
         with told_if_slow(f"fleets for {self.device}"):
-            self._fields.slots(ready)
-            for begin, end in pieces(len(new) - done, deadline, each_ns):
-                ready = np.r_[ready, new[done + begin : done + end]]
-                self._fields.slots(ready)
-        return np.isin(tiles, ready) | (tiles < 0)
+            slots = self._fields.slots(tiles, deadline, least, self._stepper.progress.since)
+        return (slots >= 0) | (tiles < 0)
 
     def steps_to_go(self, goals: ArrayLike) -> np.ndarray:
         """(N, 2) goals, as `step` takes them -> (N,) int32 cost of each agent's way to its goal alone"""
         self._rank(goals)
         return self._stepper.crew.agents.left.copy()
 
-    def _rank(self, goals):
-        """Take goals, and find every agent's options and cost to go."""
+    @property
+    def waiting(self) -> np.ndarray:
+        """(K,) int agents that stood in the last step since the fields of their goals were not planned yet."""
+        return np.flatnonzero(self._waiting)
+
+    def _rank(self, goals, deadline=NEVER):
+        """Take goals, and find every agent's options and cost to go. Agents whose goals have no fields by the deadline
+        want to stay; one field at least is planned."""
         agents = self._stepper.crew.agents
         tiles = self._map.goal_tiles(goals, agents.there)
-        changed = np.flatnonzero(tiles != agents.goal)
-        agents.slot[:] = self._fields.slots(tiles)
+        slots = self._fields.slots(tiles, deadline, 1, self._stepper.progress.since)
+        self._waiting = (slots < 0) & (tiles >= 0)
+        changed = np.flatnonzero((tiles != agents.goal) | ((agents.slot < 0) & (slots >= 0)))
+        agents.slot[:] = slots
         if not self._stepper.rules.holding:
             agents.slot[tiles == agents.tile] = -1  # who is there has nothing to do
         agents.slot[self._map.cut_off(agents.tile, tiles, self._parts)] = -1  # its field leads nowhere

@@ -11,6 +11,7 @@ from ..parallel.team import NEVER, clock_ns
 from .clock import fits, late, part_of
 from .instance import TELL_NS
 from .moves import chance
+from .plan import OUT_OF_TIME
 from .retime import timed
 from .sipp import MOST_STATES, Traffic, find_way, new_states
 from .ways import NOBODY
@@ -26,12 +27,14 @@ class Moving:
     """A plan that is made better.
 
     tiles: (steps + 1, N), changed; message: what happened; least: (N,) int32 steps of each agent alone, None: not known
+    proven: (N,) bool, agents of parts of the map whose costs are proven to be least
     """
 
     def __init__(self, instance, tiles, message, faces, model, least=None, deadline=NEVER):
-        self.instance, self.message, self._motion, n = instance, message, (faces, model), len(instance.start)
-        tiles, headings, ends = timed(instance, tiles, faces, model)
-        steps = tiles.shape[1]
+        self.instance, self._motion, self._deadline, n = instance, (faces, model), deadline, len(instance.start)
+        tiles, headings, ends, whole = timed(instance, tiles, faces, model, deadline=deadline)
+        self.proven = np.zeros(n, bool)
+        steps, self.message = tiles.shape[1], message if whole else OUT_OF_TIME
         cost = np.where(instance.goal < 0, 0, np.where(tiles[:, -1] == instance.goal, ends, steps)).astype(np.int32)
         ways = tiles, headings, np.zeros((0, 0), np.int32)
         bounds = instance.alone, np.zeros(n, np.int32) if least is None else least
@@ -53,10 +56,30 @@ class Moving:
         some = self.instance.goal >= 0
         return int((self.traffic.cost - self.traffic.least)[some].sum(dtype=np.int64))
 
+    def another(self, tiles):
+        """Another plan of the same agents, that solves all, of tiles (steps + 1, N), changed."""
+        return Moving(self.instance, tiles, "solved", *self._motion, self.traffic.least, self._deadline)
+
     def or_better(self, tiles):
         """-> this plan, or a better one that solves all, of tiles (steps + 1, N), changed"""
-        other = Moving(self.instance, tiles, "solved", *self._motion, self.traffic.least)
+        other = self.another(tiles)
+        other.proven = self.proven
+        return self.or_other(other)
+
+    def or_other(self, other):
+        """-> the better one of this plan and another"""
+        if other.message != "solved":
+            return self
         return other if self.message != "solved" or other.loss() < self.loss() else self
+
+    def with_tiles(self, agents, tiles):
+        """-> (steps + 1, N) tiles of this plan with those of some agents (K,) instead: (their steps + 1, K)"""
+        own = self.traffic.tile.T
+        whole = np.repeat(own[-1:], max(len(own), len(tiles)), axis=0)
+        whole[: len(own)] = own
+        whole[: len(tiles), agents] = tiles
+        whole[len(tiles) :, agents] = tiles[-1]
+        return whole
 
     def improve(self, deadline, seed, memory_limit_bytes):
         """Make the plan better until the time is over, or nothing more is gained for long."""
@@ -94,9 +117,10 @@ class Moving:
         traffic, instance, message, steps = self.traffic, self.instance, self.message, self.traffic.tile.shape[1] - 1
         if (traffic.cost <= steps).all():
             steps, message = int(traffic.cost.max(initial=0)), "solved"
-        told = instance.told(traffic.tile[:, : steps + 1], traffic.heading[:, : steps + 1])
+        told = instance.told(traffic.tile[:, : steps + 1], traffic.heading[:, : steps + 1], self._deadline)
         least = traffic.least if instance.bound is None else instance.bound
-        return instance.plan_of(*told, traffic.cost, least, message, began, first_s)
+        optimal = instance.bound is None and (self.loss() == 0 or self.proven[instance.goal >= 0].all())
+        return instance.plan_of(*told, traffic.cost, least, message, began, first_s, optimal)
 
 
 @lean_njit

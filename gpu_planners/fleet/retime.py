@@ -10,10 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ..device import lean_njit, njit
+from ..parallel.team import NEVER, clock_ns
+from .instance import TELL_NS
 from .ways import NOBODY, direction_to
 
 STANDS, ASKS, WALKS, MOVES = range(4)  # in a step; ASKS until it is known whether it may move, WALKS while it is asked
 CUTS = 4  # rounds of loop cutting
+LOOK = 16  # steps between two looks at the clock
 
 
 class Visits(NamedTuple):
@@ -41,13 +44,14 @@ class March(NamedTuple):
     following: bool
 
 
-def timed(instance, tiles, faces, model, leaves=None):
-    """The motion that carries out tiles (steps + 1, N), changed.
+def timed(instance, tiles, faces, model, leaves=None, deadline=NEVER):
+    """The motion that carries out tiles (steps + 1, N), changed, or as much of it as can be told until the deadline:
+    where agents may not follow each other closely it may take a hundred times as many steps.
 
     leaves: (N,) bool, who leaves the map in the step after its last tile; None: nobody
 
     -> (N, steps + 1) int32 tiles, -1 off the map; the same of uint8 headings; (N,) int32 when each one's last visit
-    begins
+    begins; is this the whole motion?
     """
     count, near, n = len(instance.place), instance.ground.near, len(faces)
     last, when = np.empty(count, np.int32), np.zeros(count, np.int32)
@@ -59,7 +63,8 @@ def timed(instance, tiles, faces, model, leaves=None):
     left, occupant = np.zeros(len(near), np.int32), np.full(len(near), NOBODY, np.int32)
     scratch = np.zeros(n, np.uint8), np.empty(n, np.int32), np.empty(n, np.int32)
     march = March(visits.first[:n].copy(), np.zeros(n, np.int32), left, occupant, *scratch, leaves, near, *model)
-    return ways_of(visits, faces, march, carry_out(visits, faces, march))
+    ways = ways_of(visits, faces, march, carry_out(visits, faces, march, deadline, TELL_NS * n))
+    return *ways, bool((march.at + 1 >= visits.first[1:]).all())
 
 
 @njit
@@ -116,8 +121,9 @@ def _quarters(visit, heading, visits, march):
 
 
 @njit
-def carry_out(visits, heading, march):
-    """Let agents make their visits as early as they may. heading: (N,) int32 at the start -> steps"""
+def carry_out(visits, heading, march, deadline, step_ns):
+    """Let agents make their visits as early as they may. heading: (N,) int32 at the start; step_ns: to tell of a step
+    -> steps"""
     first, many, step, facing = visits.first, 0, np.int32(0), heading.copy()
     for a in range(len(heading)):
         if first[a + 1] > first[a]:
@@ -127,6 +133,8 @@ def carry_out(visits, heading, march):
                 many += 1
                 _face_next(a, np.int32(0), facing, visits, march)
     while many > 0:
+        if step % LOOK == 0 and clock_ns() + step_ns * step > deadline:
+            break
         for k in range(many):
             march.does[march.active[k]] = _intent(march.active[k], step, visits, march)
         _ask(many, visits, march)
@@ -211,11 +219,14 @@ def ways_of(visits, heading, march, steps):
     last = np.zeros(agents, np.int32)
     for a in range(agents):
         facing, step = heading[a], 0
-        for visit in range(first[a], first[a + 1]):
+        gone = march.leaves[a] and march.at[a] == first[a + 1]
+        for visit in range(first[a], min(march.at[a] + 1, first[a + 1])):
             last[a], end, quarters = visits.begin[visit], steps + 1, 0
             if visit + 1 < first[a + 1]:
-                end, quarters = visits.begin[visit + 1], _quarters(visit + 1, facing, visits, march)
-            elif march.leaves[a]:
+                quarters = _quarters(visit + 1, facing, visits, march)
+            if visit < march.at[a] and visit + 1 < first[a + 1]:
+                end = visits.begin[visit + 1]
+            elif gone:
                 end = last[a] + 1
             while step < end:
                 tiles[a, step], headings[a, step] = visits.tile[visit], facing

@@ -34,6 +34,13 @@ class Settings(Described):
         True, "agents that are farther from their goals than most keep away from where it is crowded"
     )
     neighbourhood_search: bool = setting(True, "use the rest of a step's budget to make its moves better")
+    improve_until: str = setting(
+        "limit",
+        "how long `solve` makes its first plan better: 'limit' until its time limit, unless the plan is proven to be "
+        "optimal before; 'settled' until nothing was gained for long, which gives the same plan for the same seed; "
+        "'first' not at all",
+        choices=("limit", "settled", "first"),
+    )
     stuck_after: int = setting(500, "steps without reaching a goal, after which an agent is called stuck", 1, 10**9)
     memory_limit_bytes: int = setting(4 << 30, "of all cost-to-go fields", 1, 1 << 50, unit="bytes")
 

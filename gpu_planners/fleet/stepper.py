@@ -138,7 +138,7 @@ class Stepper:
         parts, room: (tiles,) of `parts_of` and `crowd_around` the free tiles -> (N,) int32 actions
         """
         agents, progress = self.crew.agents, self.progress
-        nothing_to_do = priorities.idle(agents, parts)
+        nothing_to_do = priorities.idle(agents, parts) | (agents.slot < 0)
         self._note_pace(nothing_to_do, lanes.unit)
         priorities.note(agents, progress, nothing_to_do, lanes.unit)
         if self._has_windows(nothing_to_do, lanes, until):

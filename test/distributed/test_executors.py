@@ -27,7 +27,7 @@ from gpu_planners.arm.planners.rrt_connect.request import BatchShape
 from gpu_planners.distributed import executors, progress, worker
 from gpu_planners.distributed.executors import KEPT, Split, spread
 from gpu_planners.errors import DeviceError, GridMapError, SettingsError, WorkerError
-from gpu_planners.fleet import solve_batch
+from gpu_planners.fleet import Settings, solve_batch
 from gpu_planners.grid import BlockPlanner, FleetPlanner, GridMap
 from gpu_planners.grid.maps.generated import caves_and_rooms, random_free_tiles
 from gpu_planners.papers.bkf11.planar import PlanarChecker, nine_link_scene
@@ -411,7 +411,8 @@ def test_a_plan_of_many_goals_does_not_depend_on_who_planned_what(pool):
 
 def test_fleets_do_not_depend_on_who_planned_which():
     grids = [caves_and_rooms(20, 20, seed=seed) for seed in range(3)]
-    fleets = [FleetPlanner(grid, motion, device="cpu") for grid, motion in zip(grids, ("four", "turning", "four"))]
+    settled = Settings(improve_until="settled")
+    fleets = [FleetPlanner(grid, motion, "cpu", settled) for grid, motion in zip(grids, ("four", "turning", "four"))]
     starts = [random_free_tiles(grid, 6, seed=1) for grid in grids]
     goals = [random_free_tiles(grid, 6, seed=2) for grid in grids]
     plain = solve_batch(starts, goals, fleets, 1e6, seed=3)

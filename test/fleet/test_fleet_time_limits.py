@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 
 from gpu_planners.fleet import FleetStatus, Settings, conflicts, instance, oneshot
-from gpu_planners.fleet.lacam import OUT_OF_TIME
+from gpu_planners.fleet.instance import Model
+from gpu_planners.fleet.plan import OUT_OF_TIME
+from gpu_planners.fleet.retime import LOOK, timed
+from gpu_planners.fleet.ways import ground_of
 from gpu_planners.grid import FleetPlanner, GridMap
 from gpu_planners.grid.maps.generated import largest_component
+from gpu_planners.parallel.team import clock_ns
 
 SLACK = 0.3  # seconds of CPU, beyond what all cores do within the limit; without limits each of these takes 2 to 30
 CORES = 2
@@ -24,11 +28,26 @@ def crowd(agents, side):
     return free, tiles[rng.permutation(len(tiles))[:agents]], tiles[rng.permutation(len(tiles))[:agents]]
 
 
+def rooms(agents, side):
+    """Rooms of 15 x 15 tiles with doors, half full: where nobody follows closely, a plan takes tens of thousands of
+    steps."""
+    free = np.ones((side, side), bool)
+    free[15::16], free[:, 15::16] = False, False
+    rng = np.random.default_rng(1)
+    for k in range(15, side, 16):
+        for begin in range(0, side, 16):
+            free[k, min(begin + rng.integers(15), side - 1)] = free[min(begin + rng.integers(15), side - 1), k] = True
+    free = largest_component(free)
+    tiles = np.argwhere(free)
+    return free, tiles[rng.permutation(len(tiles))[:agents]], tiles[rng.permutation(len(tiles))[:agents]]
+
+
 QUERIES = {  # motion, agents, side of the map, settings, what is asked
     "turning": ("turning", 3000, 200, {}, "goals"),
     "four": ("four", 6000, 300, {}, "goals"),
     "without following": ("turning", 3000, 200, {"following": False}, "goals"),
     "long plans": ("turning", 1500, 60, {"following": False}, "goals"),
+    "half full rooms": ("turning", 1800, 64, {"following": False}, "goals"),
     "tiles for any": ("turning", 3000, 200, {}, "assign"),
     "sink": ("turning", 3000, 200, {}, "sink"),
     "large agents": ("turning", 600, 300, {"size": 2, "safety_distance": 1}, "goals"),
@@ -40,7 +59,7 @@ QUERIES = {  # motion, agents, side of the map, settings, what is asked
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_plan_ends_in_time_and_is_true(name, limit):
     motion, agents, side, settings, asked = QUERIES[name]
-    free, starts, goals = crowd(agents, side)
+    free, starts, goals = (rooms if "rooms" in name else crowd)(agents, side)
     fleet = FleetPlanner(GridMap(free, connectivity=4), motion, "cpu", Settings(**settings))
     more = {"assign": True} if asked == "assign" else {}
     goals = goals[0] if asked == "sink" else goals
@@ -76,3 +95,20 @@ def test_bounds_without_time_are_bounds():
     fleet = FleetPlanner(GridMap(free, connectivity=4), "turning", "cpu")
     hasty, slow = (fleet.solve(starts, goals, limit) for limit in (0.0, 3.0))
     assert (hasty.lower_bounds <= slow.lower_bounds).all() and hasty.lower_bounds.sum() > 0
+
+
+def test_a_motion_that_takes_longer_to_tell_is_cut():
+    """What is left of it is its beginning: of a train that nobody may follow closely, one tile after the other."""
+    free = np.ones((1, 60), bool)
+    starts = np.array([[0, col] for col in range(20)])
+    query = instance.Instance(ground_of(free), starts.astype(float), starts + [0.0, 39.0])
+    walked = np.arange(20)[None] + np.arange(40)[:, None]
+    how = np.zeros(20, np.int32), Model(True, False)
+    tiles, headings, ends, is_whole = timed(query, walked.astype(np.int32), *how)
+    assert is_whole and tiles.shape[1] > 2 * LOOK and (tiles[:, -1] == np.arange(20) + 39).all()
+    some, faces, until, is_whole = timed(query, walked.astype(np.int32), *how, deadline=clock_ns() + 1)
+    assert not is_whole and some.shape[1] <= LOOK + 1
+    assert (some == tiles[:, : some.shape[1]]).all() and (faces == headings[:, : some.shape[1]]).all()
+    assert (until <= ends).all()
+    positions, _ = query.told(tiles, headings, clock_ns() - 10 * instance.GRACE_NS)
+    assert len(positions) == 1 and (positions[0] == starts).all()

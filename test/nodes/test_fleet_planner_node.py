@@ -18,7 +18,7 @@ from std_msgs.msg import Header
 from visualization_msgs.msg import MarkerArray
 
 from gpu_planners.fleet import conflicts
-from gpu_planners.grid import GridMap
+from gpu_planners.grid import FleetPlanner, GridMap
 from gpu_planners.nodes.common import map_codes as codes
 from gpu_planners.nodes.common.parameters import rules_of
 from gpu_planners.nodes.fleet.parameters import FleetParameters
@@ -484,6 +484,48 @@ def test_steps_go_on_while_what_whole_plans_need_is_compiled(start_node, monkeyp
         stopped.set()
     running.wait_until(lambda: running.status.message == "ready", 60)
     assert running.plan(request(list(FIVE.values()), list(CROSSING.values())), 300).code == codes.NONE
+
+
+def test_a_plan_that_cannot_be_is_told_at_once_and_with_its_own_code(start_node):
+    lane = np.zeros((1, 10), np.int8)
+    running = start_node(lane)
+    response = running.plan(request([(0, 0), (0, 9)], [(0, 9), (0, 0)], time_limit_s=600.0), 60)
+    assert response.code == codes.NO_VALID_PATH and codes.TIMEOUT not in response.codes
+    assert "no plan exists in which every agent reaches its goal" in response.message
+    assert "agent 0" in response.message and "that is proven" in response.message
+
+
+def test_steps_and_maps_go_on_while_a_whole_plan_is_made(start_node, monkeypatch):
+    began, go_on = threading.Event(), threading.Event()
+    solve = FleetPlanner.solve
+
+    def slowly(self, *arguments, **more):
+        began.set()
+        assert go_on.wait(120)
+        return solve(self, *arguments, **more)
+
+    wall = HALL.copy()
+    wall[:7, 5] = 100
+    running = start_node(wall)
+    agents = Agents(running, {"a": (0, 4, 0), "b": (7, 4, 0)}, {"a": (0, 3), "b": (7, 9)})
+    walk(agents, all_there)
+    monkeypatch.setattr(FleetPlanner, "solve", slowly)
+    answer = running.client.call_async(request([(0, 0)], [(7, 9)], time_limit_s=0.5))
+    try:
+        running.wait_until(began.is_set, 60)
+        agents.go({"a": (0, 4), "b": (7, 8)})
+        walk(agents, all_there)
+        changed = wall.copy()
+        changed[7, 5], changed[0, 5] = 100, 0
+        running.publish_map(changed)  # returns when it was taken
+        agents.go({"a": (0, 6)})
+        before = len(agents.walked)
+        walk(agents, all_there)
+        assert conflicts(agents.positions()[before:], changed != 0) == [] and not answer.done()
+    finally:
+        go_on.set()
+    running.wait_until(answer.done, 60)
+    assert answer.result().code == codes.NONE  # by the map as it was: through the door that has closed since
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The one thread of a node that plans."""
 
 import threading
+import time
 
 import pytest
 
@@ -307,3 +308,38 @@ def test_stopping_waits_for_all_threads():
     assert not seats.worker.stop(0.05)
     seats.let_end("b")
     assert seats.worker.stop()
+
+
+def test_changes_and_steps_do_not_wait_for_a_request_that_has_read_what_it_needs():
+    seats = Seats(2, first_apart=True)
+    begun, go_on, changing, end_change = (threading.Event() for _ in range(4))
+
+    def answer():
+        seats.worker.release()
+        seats.worker.release()  # once is enough
+        begun.set()
+        assert go_on.wait(10)
+        seats.done.append("answered")
+
+    def change():
+        changing.set()
+        assert end_change.wait(10)
+        seats.done.append("changed")
+
+    seats.worker.ask("line", answer, print, beside=True)
+    assert begun.wait(10)
+    seats.worker.do(change)
+    assert changing.wait(10)  # while the request is being answered
+    go_on.set()
+    while not seats.done:  # it ends while the change runs, which goes on alone
+        time.sleep(0.01)
+    stepped = threading.Event()
+    seats.worker.do_aside(stepped.set)
+    seats.ask("next")
+    assert not seats.has_begun("next", 0.1) and not stepped.is_set()
+    end_change.set()
+    assert seats.has_begun("next") and stepped.wait(10)
+    another = threading.Event()
+    seats.worker.do(another.set)
+    assert not another.wait(0.1)  # "next" has not released it
+    assert seats.finish() == ["answered", "changed", "begin next", "end next"] and another.is_set()

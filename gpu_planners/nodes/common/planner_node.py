@@ -147,7 +147,8 @@ class BaseNode(Node):
 
 class PlannerNode(BaseNode):
     """Base of the planning nodes. Callbacks only hand on what arrives; the worker's threads own what is planned on, and
-    start when the node is complete. parameters: NodeParameters; first_apart: as Worker takes it
+    start when the node is complete. parameters: NodeParameters; first_apart: as Worker takes it,
+    which then has two threads at least
 
     worker: makes changes of what is planned on, and answers requests
     """
@@ -158,7 +159,10 @@ class PlannerNode(BaseNode):
         super().__init__(*arguments, **options)
         self._requests, self._last_answer = 0, ""
         self.worker = Worker(
-            self.state.fail, lambda: self.values.max_waiting, lambda: len(self.values.devices), self.first_apart
+            self.state.fail,
+            lambda: self.values.max_waiting,
+            lambda: max(len(self.values.devices), 1 + self.first_apart),
+            self.first_apart,
         )
         self._lock = threading.RLock()  # of what requests that are answered beside each other share; not for refusals
         self._counting = threading.Lock()

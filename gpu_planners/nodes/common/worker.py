@@ -79,6 +79,7 @@ class Worker:
         self._stopping, self._refusal = False, ""
         self._wake = threading.Condition()
         self._alone, self._beside = False, 0  # does a job run that runs alone? how many run beside each other?
+        self._released: set[int] = set()  # threads whose job changes do not wait for any more
         self._under_way: dict[int, QueuedRequest] = {}  # by thread
         self._open = 1  # threads that may begin something
         self._threads = [self._thread(0)]
@@ -136,6 +137,15 @@ class Worker:
                     line.remove(request)
                     return True
         return False
+
+    def release(self) -> None:
+        """Called by a request that runs beside others: the rest of it reads nothing that changes change, so they need
+        not wait for its end."""
+        with self._wake:
+            if seat() in self._under_way and not self._alone and seat() not in self._released:
+                self._released.add(seat())
+                self._beside -= 1
+                self._wake.notify_all()
 
     @contextlib.contextmanager
     def refusing(self, text: str, after_s: float) -> Iterator[None]:
@@ -207,7 +217,12 @@ class Worker:
             finally:
                 with self._wake:
                     self._under_way.pop(number, None)
-                    self._alone, self._beside = False, self._beside - (not self._alone)
+                    if number in self._released:
+                        self._released.remove(number)
+                    elif self._alone:
+                        self._alone = False
+                    else:
+                        self._beside -= 1
                     self._wake.notify_all()
 
     def _next(self, number):

@@ -1,8 +1,9 @@
 """The node fleet_planner: agents on one map that never collide, step by step for life or once by a service.
 
-Callbacks only hand on what arrives. A worker owns the map, the fleet and all planning: with several devices its first
-thread moves the fleet, and the others answer requests meanwhile. A step begins when it is due, whoever is late; agents
-that are told nothing by it since they have to wait are told between two steps, as soon as they may go on.
+Callbacks only hand on what arrives. A worker owns the map, the fleet and all planning: its first thread takes maps and
+moves the fleet, on the first device, and others answer requests meanwhile, on the other devices if there are any. A
+step begins when it is due, whoever is late; agents that are told nothing by it since they have to wait are told between
+two steps, as soon as they may go on.
 """
 
 import math
@@ -41,7 +42,7 @@ class FleetPlannerNode(PlannerNode):
     def __init__(self, **options: Any) -> None:
         super().__init__("fleet_planner", FleetParameters, "a map", "map_file", **options)
         self._scene, frames = MapScene(self.values, lambda: self.get_clock().now().to_msg()), Frames(self)
-        self._fleet, self._solver = RunningFleet(self.values), Solver(self._scene, frames)
+        self._fleet, self._solver = RunningFleet(self.values), Solver(self._scene, frames, self.worker.release)
         self._queued = False
         self._grid: GridMap | None = None  # of tiles
         self._silent = self._late = self._stuck = ""  # ids, as of the last step

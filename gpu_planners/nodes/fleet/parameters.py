@@ -72,11 +72,7 @@ class FleetParameters(MapParameters):
     )
     max_agents: int = setting(100_000, "Most agents of the fleet, or of a request", 1, 2**31 - 1)
     time_limit_s: float = setting(
-        5.0,
-        "Planning time of requests that give none; with one device steps wait meanwhile",
-        0.001,
-        3600.0,
-        unit="seconds",
+        5.0, "Planning time of requests that give none; steps go on meanwhile", 0.001, 3600.0, unit="seconds"
     )
     marker_rate: float = setting(2.0, "How often ~/markers is published at most", 0.01, 100.0, unit="per second")
     marker_agents: int = setting(5000, "Most agents that ~/markers shows, spread evenly", 0, 10_000_000)

@@ -5,6 +5,7 @@ Everything here runs on the worker's threads, which may answer requests beside e
 
 import math
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,10 @@ OF_STATUS = {  # of a FleetPlan's agents: code, text
     FleetStatus.SOLVED: (codes.NONE, ""),
     FleetStatus.NOT_REACHED: (codes.TIMEOUT, "it is not at its goal when the plan ends"),
     FleetStatus.NO_PATH: (codes.NO_VALID_PATH, "no path leads from its start to its goal"),
+    FleetStatus.NO_JOINT_PLAN: (
+        codes.NO_VALID_PATH,
+        "no plan brings all agents of its part of the map to their goals; that is proven",
+    ),
     FleetStatus.START_OUTSIDE: (codes.START_OUTSIDE_MAP, "its start is outside the map"),
     FleetStatus.START_BLOCKED: (codes.START_OCCUPIED, "its start is blocked"),
     FleetStatus.START_NOT_FINITE: (codes.START_NOT_FINITE, "its start is not finite"),
@@ -42,8 +47,9 @@ class Solver:
     """Answers PlanFleet requests with a planner for each of the worker's threads, made anew for each map and its
     settings. The running fleet has another one."""
 
-    def __init__(self, scene: MapScene, frames: Frames) -> None:
-        self._scene, self._frames = scene, frames
+    def __init__(self, scene: MapScene, frames: Frames, release: Callable[[], None]) -> None:
+        """release: called when a request has read all that changes of the node may change (`Worker.release`)"""
+        self._scene, self._frames, self._release = scene, frames, release
         self._planners: dict[int, tuple[Any, Any]] = {}  # by thread: what it was made for, the planner
 
     def answer(
@@ -56,7 +62,8 @@ class Solver:
             self._frames.to_map(poses_of(getattr(request, name)), self._scene.frame, f"the {name}")
             for name in ("starts", "goals")
         )
-        places = Places(planner.grid, values.fleet.size)
+        places, frame = Places(planner.grid, values.fleet.size), self._scene.frame
+        self._release()
         yaws, turned = yaws_of(starts)
         for k in np.flatnonzero(turned):
             text = f"agent {k} starts with the orientation {starts.quaternions[k].tolist()}; {A_QUATERNION}"
@@ -71,6 +78,7 @@ class Solver:
         )
         response.planning_time_s, response.device = time.perf_counter() - began, planner.device
         response.header, response.step_s = self._scene.header(), request.step_s or values.step_s
+        response.header.frame_id = frame
         _fill(response, plan, starts.points, goals.points)
         if not request.without_paths:
             response.paths = timed_paths(places, plan.positions, plan.headings, response.header, response.step_s)

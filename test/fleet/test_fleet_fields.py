@@ -1,0 +1,84 @@
+"""Fields that take longer than a step's budget are planned over several steps; agents wait for them where they are."""
+
+import numpy as np
+import pytest
+
+from gpu_planners.fleet import FleetPlanner, Settings, conflicts, fields
+from gpu_planners.grid import GridMap
+
+N = 24
+
+
+@pytest.fixture
+def slow_fields(monkeypatch):
+    """Each field takes ten times the budgets of these tests, by a clock of their own. -> how many were planned"""
+    clock, planned = [0], []
+    monkeypatch.setattr(fields, "fits", lambda deadline, ns: clock[0] + ns <= deadline - began)
+    began = fields.clock_ns()
+    monkeypatch.setattr(fields, "clock_ns", lambda: began + clock[0])
+
+    class Counted(fields.FieldStore):
+        def __init__(self, engine, *sizes):
+            super().__init__(engine, *sizes)
+            plan = engine.plan
+
+            def slowly(goals, slots):
+                clock[0] += 10**12
+                planned.append(len(goals))
+                plan(goals, slots)
+
+            engine.plan = slowly
+
+    monkeypatch.setattr("gpu_planners.fleet.planner.FieldStore", Counted)
+    return planned
+
+
+@pytest.mark.parametrize("following", [True, False])
+@pytest.mark.parametrize("motion", ["four", "turning"])
+def test_fields_are_spread_over_steps_and_agents_wait_for_them(motion, following, slow_fields):
+    fleet = FleetPlanner(GridMap(np.ones((12, 14)), 4), motion, "cpu", Settings(following=following))
+    rng = np.random.default_rng(0)
+    tiles = np.argwhere(np.ones((12, 14)))
+    fleet.start(tiles[rng.permutation(len(tiles))[:N]])
+    goals, walked, waited = tiles[rng.permutation(len(tiles))[:N]], [fleet.positions], []
+    while len(waited) < 200 and not (fleet.positions == goals).all():
+        before = len(slow_fields)
+        fleet.step(goals, 0.005)
+        assert len(slow_fields) - before == (fleet.waiting.size > 0 or len(slow_fields) > before)  # one lot a step
+        walked.append(fleet.positions)
+        waited.append(len(fleet.waiting))
+    assert conflicts(np.array(walked), following=following) == []
+    assert (fleet.positions == goals).all()
+    lot = slow_fields[0]
+    assert sum(slow_fields) == N and waited[:3] == [N - lot, max(0, N - 2 * lot), max(0, N - 3 * lot)]
+
+
+def test_without_a_budget_all_fields_are_there_at_once(slow_fields):
+    fleet = FleetPlanner(GridMap(np.ones((6, 8)), 4), "four", "cpu")
+    fleet.start([[0, 0], [5, 7]])
+    fleet.step([[5, 5], [2, 0]])
+    assert slow_fields == [2] and not fleet.waiting.size
+
+
+def test_whoever_has_waited_longest_gets_its_field_first(slow_fields):
+    """Agents with low numbers get new goals all the time; none of the others starves."""
+    fleet = FleetPlanner(GridMap(np.ones((10, 10)), 4), "four", "cpu")
+    tiles = np.argwhere(np.ones((10, 10)))
+    fleet.start(tiles[:20])
+    goals, moved = tiles[40:60].copy(), np.zeros(20, bool)
+    for step in range(30):
+        before = fleet.positions
+        goals[:4] = tiles[60 + (step + np.arange(4) * 9) % 40]
+        fleet.step(goals, 0.005)
+        moved |= ~np.isin(np.arange(20), fleet.waiting)
+        assert (np.abs(fleet.positions - before).sum(axis=1) <= 1).all()
+    assert moved[4:].all()
+
+
+def test_prepare_says_which_fields_are_there(slow_fields):
+    fleet = FleetPlanner(GridMap(np.ones((10, 10)), 4), "four", "cpu")
+    tiles = np.argwhere(np.ones((10, 10)))
+    fleet.start(tiles[:20])
+    ready = fleet.prepare(tiles[40:60], 1e-3, least=5)
+    assert 5 <= ready.sum() == sum(slow_fields) < 20
+    assert fleet.prepare(tiles[40:60]).all() and sum(slow_fields) == 20
