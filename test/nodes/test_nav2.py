@@ -1,6 +1,7 @@
 """What Nav2 meets: exact ends of paths, checks of paths, costmaps, inflation, codes. Pure functions, no node."""
 
 import array
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -562,6 +563,60 @@ def test_actions_of_any_release_of_nav2(with_text, as_message):
     response = refused(error.value)
     assert response.error_code == 309 and getattr(response, "error_msg", "no goals").count("no goals") == 1
     assert "compute_path_through_poses: the request has no goals" in asked[-1]
+
+
+class Response(SimpleNamespace):
+    """A response or result with the fields of some release, as they are by default."""
+
+    of_release: dict = {}
+
+    def __init__(self, **given):
+        super().__init__(**(self.of_release | given))
+
+
+def response_of(**fields):
+    return type("Response", (Response,), {"of_release": fields})
+
+
+def test_fields_of_later_actions_are_read_and_set():
+    asked, node = [], SimpleNamespace()
+    for fields in ({}, {"last_reached_index": 7}):
+        kind = SimpleNamespace(Result=response_of(error_code=0, **fields))
+        answer = nav2.answers(node, "compute_path_to_pose", kind, lambda *given: asked.append(given))[0]
+        request = SimpleNamespace(start=stamped(0, 0), use_start=True, planner_id="", goal=stamped(1, 2))
+        result, succeeded = answer(SimpleNamespace(request=request))
+        assert succeeded and getattr(result, "last_reached_index", -1) == -1
+        assert asked.pop() == (request.start, [request.goal], "")
+        request.viapoints = [stamped(5, 6), stamped(7, 8)]
+        answer(SimpleNamespace(request=request))
+        assert asked.pop() == (request.start, [*request.viapoints, request.goal], "")
+
+
+@pytest.mark.parametrize("fields", [{}, {"success": False}])
+def test_services_say_that_they_succeeded_where_they_can(monkeypatch, fields):
+    kind = SimpleNamespace(Response=response_of(is_valid=True, **fields))
+    monkeypatch.setitem(sys.modules, "nav2_msgs", SimpleNamespace(srv=None))
+    monkeypatch.setitem(sys.modules, "nav2_msgs.srv", SimpleNamespace(IsPathValid=kind))
+    served, told = [], []
+    node = SimpleNamespace(serve=lambda *given, beside: served.append(given))
+    given = lambda request, response: response, lambda *text: told.append(text)
+    assert nav2.offer_service(node, "is_path_valid", "IsPathValid", *given, is_valid=False) == ""
+    _, name, answer, refuse = served[0]
+    assert name == "is_path_valid"
+    good, bad = answer(None, kind.Response()), refuse(RequestError(codes.INVALID_REQUEST, "the map has no layers"))
+    assert good.is_valid and vars(good).keys() == vars(bad).keys() == {"is_valid", *fields}
+    assert getattr(good, "success", True) is True and getattr(bad, "success", False) is False and not bad.is_valid
+    assert told == [("is_path_valid", "the map has no layers", False)]
+
+
+def test_what_a_check_of_a_path_asks_for():
+    assert PathCheck.of(SimpleNamespace(path=None)) == PathCheck()
+    check = PathCheck.of(SimpleNamespace(max_cost=7, max_lookahead_distance=2.0, stop_at_first_collision=True))
+    assert check == PathCheck(max_cost=7, max_lookahead_distance=2.0, stop_at_first_collision=True)
+    for field, value in (("layer_name", "static"), ("footprint", "[[0.1, 0.1]]"), ("max_lookahead_distance", np.nan)):
+        with pytest.raises(RequestError, match=f"{field} is .*; allowed: ") as error:
+            PathCheck.of(SimpleNamespace(**{field: value}))
+        assert error.value.code == codes.INVALID_REQUEST
 
 
 def test_the_parameters_for_nav2_are_parameters_of_the_node():

@@ -301,8 +301,13 @@ def test_clearing_takes_back_updates(running, ask):
     assert clear.wait_for_service(10)
     ends = {"start": stamped(*place(2.5, 2.5)), "goal": stamped(*place(2.5, 27.5))}
     publisher = running.publisher(updates.OccupancyGridUpdate, "/map_updates")
-    publisher.publish(updates.OccupancyGridUpdate(x=14, y=0, width=1, height=4, data=array.array("b", [100] * 4)))
-    running.wait_until(lambda: ask("ComputePathToPose", **ends, use_start=True)[1].error_code == codes.NO_VALID_PATH)
+    wall = updates.OccupancyGridUpdate(x=14, y=0, width=1, height=4, data=array.array("b", [100] * 4))
+
+    def is_closed():  # by an update that the node's end of the topic may not have been ready for
+        publisher.publish(wall)
+        return ask("ComputePathToPose", **ends, use_start=True)[1].error_code == codes.NO_VALID_PATH
+
+    running.wait_until(is_closed)
     response = running.call(clear, srv.ClearEntireCostmap.Request())
     assert getattr(response, "success", True) is True
     assert ask("ComputePathToPose", **ends, use_start=True)[1].error_code == 0
