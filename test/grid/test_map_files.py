@@ -88,10 +88,11 @@ def png(depth, kind, samples, **chunks):
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + more + chunk(b"IDAT", body) + chunk(b"IEND", b"")
 
 
-def tiff(bits, form, data):
-    """An uncompressed grey TIFF. bits: of a pixel; form: 1 unsigned, 2 signed, 3 float; data: rows of bytes"""
+def tiff(bits, form, data, white=1):
+    """An uncompressed grey TIFF. bits: of a pixel; form: 1 unsigned, 2 signed, 3 float; data: rows of bytes; white: 0
+    where that is white, 1 where it is black"""
     rows, cols = SHAPE
-    fields = {256: cols, 257: rows, 258: bits, 259: 1, 262: 1, 273: 8, 277: 1, 278: rows, 279: len(data), 339: form}
+    fields = {256: cols, 257: rows, 258: bits, 259: 1, 262: white, 273: 8, 277: 1, 278: rows, 279: len(data), 339: form}
     entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in fields.items())
     return b"II*\0" + struct.pack("<I", 8 + len(data)) + data + struct.pack("<H", len(fields)) + entries + bytes(4)
 
@@ -171,7 +172,10 @@ def pictures():
     add("PPM", b"P6 11 7 255\n" + levels[..., ::-1].astype(np.uint8).tobytes(), levels[..., ::-1] % 256, 255)
     floats = (grey / 255).astype("<f4")
     add("TIFF of floats", tiff(32, 3, floats.tobytes()), grey, 255)
+    add("TIFF of floats, white is 0", tiff(32, 3, floats.tobytes(), white=0), 255 - grey, 255)
     add("TIFF of 16 bits", tiff(16, 1, deep.astype("<u2").tobytes()), deep, 65535)
+    add("TIFF of 16 bits, white is 0", tiff(16, 1, deep.astype("<u2").tobytes(), white=0), 65535 - deep, 65535)
+    add("TIFF, white is 0", tiff(8, 1, grey.astype(np.uint8).tobytes(), white=0), 255 - grey, 255)
     twelve = np.unpackbits((deep % 4096).astype(">u2").view(np.uint8).reshape(*SHAPE, 2), axis=-1)[..., 4:]
     add("TIFF of 12 bits", tiff(12, 1, np.packbits(twelve.reshape(7, -1), axis=1).tobytes()), deep % 4096, 4095)
     return found
@@ -248,6 +252,7 @@ def test_separated_inks_are_read_as_the_colours_that_they_make(tmp_path):
         (tiff(32, 1, bytes(4 * 77)), "greys are unsigned, of 32 bits; allowed: unsigned, of up to 16"),
         (tiff(32, 2, bytes(4 * 77)), "greys are signed, of 32 bits"),
         (tiff(16, 2, bytes(2 * 77)), "greys are signed, of 16 bits"),
+        (tiff(8, 2, bytes(77)), "greys are signed, of 8 bits"),
         (
             tiff(32, 3, np.full(77, 255, "<f4").tobytes()),
             r"floats reach from 255.0 to 255.0; allowed: 0 \(black\) .. 1",

@@ -179,8 +179,10 @@ def _read_picture(file, path):
 def _pixels(image, file):
     """As of _read_picture, of an open picture."""
     kind, see_through = image.format, image.info.get("transparency")
+    bits, negative = _tiff_greys(image) if kind == "TIFF" else (16, False)
     if image.mode == "F":
-        return _scaled_floats(np.asarray(image))[..., None], 65535
+        pixels = _scaled_floats(np.asarray(image))[..., None]
+        return 65535 - pixels if negative else pixels, 65535
     deep = image.mode.startswith("I")
     if image.mode == "1":
         image = image.convert("L")
@@ -188,8 +190,10 @@ def _pixels(image, file):
         with_opacity = see_through is not None or image.mode.endswith(("A", "a"))
         image, see_through = image.convert("RGBA" if with_opacity else "RGB"), None
     pixels, full = np.asarray(image), 65535 if deep else 255
-    if deep and kind == "TIFF":  # of which Pillow leaves greys of 12 bits as they are
-        pixels = _quanta(pixels, 2 ** _tiff_bits(image) - 1)
+    if deep and bits < 16:  # greys of 12 bits, which Pillow leaves as they are
+        pixels = _quanta(pixels, 2**bits - 1)
+    if deep and negative:
+        pixels = full - pixels
     pixels = pixels.reshape(*pixels.shape[:2], -1)
     if see_through is not None and pixels.shape[2] in (1, 3):  # the colour that stands for what is transparent
         if kind == "PNG":
@@ -206,12 +210,13 @@ def _scaled_floats(values):
     return np.floor(values * 65535.0 + 0.5).astype(np.uint16)
 
 
-def _tiff_bits(image):
+def _tiff_greys(image):
+    """-> bits of a sample; is white 0, as Pillow heeds in greys of up to 8 bits alone?"""
     bits, form = image.tag_v2.get(258, (1,))[0], image.tag_v2.get(339, (1,))[0]
-    if bits > 16 or form != 1:
+    if form == 2 or (bits > 16 and form == 1):
         sign = "signed" if form == 2 else "unsigned"
         raise ValueError(f"its greys are {sign}, of {bits} bits; allowed: unsigned, of up to 16 bits")
-    return bits
+    return bits, image.tag_v2.get(262) == 0
 
 
 def _png_colour(colour, file):
