@@ -21,7 +21,7 @@ from ...errors import ObstacleError, RobotDescriptionError, SettingsError, short
 from ...files import MOST_BYTES, file_path
 from ...ranges import GREATEST_LENGTH
 from ..geometry.decomposition import DEFAULT_TOLERANCE, convex_pieces
-from ..geometry.meshes import EmptyMeshError, find_mesh, load_mesh, told_of
+from ..geometry.meshes import EmptyMeshError, find_mesh, load_mesh, thickened, told_of
 from ..geometry.shapes import ConvexShape
 from ..robot.model import FRAME_DTYPE, RobotModel, periodic_joints
 from ..robot.modified_dh import derive_rows, rotation_about, transform
@@ -482,7 +482,7 @@ def _build_shapes(description, base_dir, package_dirs, hull_tolerance, notes):
                     path = paths[collision.filename]
                     mesh = load_mesh(name, path, collision.size)
                     notes += [Note(what, f"link '{link}' ({path})") for what in told_of(mesh)]
-                    pieces = convex_pieces(name, mesh, np.eye(4), hull_tolerance)
+                    pieces = convex_pieces(name, thickened(mesh), np.eye(4), hull_tolerance)
                 else:
                     pieces = PRIMITIVES[collision.kind](name, collision.size)
             except EmptyMeshError:
