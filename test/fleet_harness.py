@@ -82,8 +82,10 @@ class Agents:
         while found := self._next():
             self.paths, actions = found
             assert self.paths.ids == actions.ids
-            for id, path in zip(actions.ids, self.paths.paths):
-                if id in self.tiles and id not in self.silent:
+            starts = np.reshape(actions.start_tiles, (-1, 2)).tolist()
+            for id, path, *start in zip(actions.ids, self.paths.paths, starts, actions.start_headings):
+                here = [*self.tiles.get(id, ())] == [*start[0], start[1]]
+                if here and id not in self.silent:  # who is not where its orders begin stays
                     self.tiles[id] = tile_of(path.poses[-1].pose)
             self.walked.append({id: tuple(tile) for id, tile in self.tiles.items()})
             self._done = actions.step

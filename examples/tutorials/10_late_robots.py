@@ -71,25 +71,29 @@ maps.publish(message)
 # A robot and its driver
 # ----------------------
 # The node numbers the actions of each robot: 1, 2, 3, ... A message on ``agent_actions`` names, for each of its
-# ``ids``, the action that the robot does now (``numbers``, ``tiles``, ``headings``), and ``ahead`` more that it
-# may do at once after that. A driver needs one rule:
+# ``ids``, the action that the robot does now (``numbers``, ``tiles``, ``headings``), where that begins
+# (``start_tiles``, ``start_headings``), and ``ahead`` more that it may do at once after that, each of which begins
+# where the one before it ends. A driver needs one rule:
 #
 #     *Finish the action that you have begun. Then do, in order, all that the latest message says with higher
-#     numbers.*
+#     numbers. Begin none where you are not.*
 #
-# So an action that comes again changes nothing for a robot that has begun it, and helps one that missed the first
-# message. ``tiles`` and ``headings`` say where an action ends, which is all that most controllers want;
-# ``actions`` says the same as "forward" and "turn left".
+# So an action that comes again changes nothing for a robot that has begun it, helps one that missed the first
+# message, and sends nobody the wrong way. ``tiles`` and ``headings`` say where an action ends, which is all that
+# most controllers want; ``actions`` says the same as "forward" and "turn left".
 
 
 def orders_of(message):
-    """AgentActions -> {id: [(number, tile, heading), ...]}"""
-    tiles, tiles_ahead = (np.reshape(flat, (-1, 2)).tolist() for flat in (message.tiles, message.ahead_tiles))
-    later = iter(zip(tiles_ahead, message.ahead_headings))
-    orders = {}
-    for id, number, more, *end in zip(message.ids, message.numbers, message.ahead, tiles, message.headings):
-        ends = [end, *(next(later) for _ in range(more))]
-        orders[id] = [(number + k, np.array(tile), int(heading)) for k, (tile, heading) in enumerate(ends)]
+    """AgentActions -> {id: [(number, (tile, heading) where it begins, (tile, heading) where it ends), ...]}"""
+    starts, tiles, ahead = (
+        [tuple(tile) for tile in np.reshape(flat, (-1, 2)).tolist()]
+        for flat in (message.start_tiles, message.tiles, message.ahead_tiles)
+    )
+    begins, ends = zip(starts, message.start_headings), zip(tiles, message.headings)
+    later, orders = iter(zip(ahead, message.ahead_headings)), {}
+    for id, number, more, begin, end in zip(message.ids, message.numbers, message.ahead, begins, ends):
+        states = [begin, end, *(next(later) for _ in range(more))]
+        orders[id] = [(number + k, *states[k : k + 2]) for k in range(more + 1)]
     return orders
 
 
@@ -116,7 +120,11 @@ class Robot:
         steps = dt / STEP_S
         while steps > 0 and (self.to or self.orders):
             if self.to is None:
-                self.number, *self.to = self.orders.pop(0)
+                number, (tile, heading), end = self.orders[0]
+                if tile != tuple(self.tile) or heading != self.heading:
+                    return  # it has missed something
+                self.orders.pop(0)
+                self.number, self.to = number, (np.array(end[0]), int(end[1]))
                 self.pace = 1 / 3 if rng.random() < self.late else 1.0
             used = min(steps, (1 - self.done) / self.pace)
             steps, self.done = steps - used, self.done + used * self.pace
@@ -152,8 +160,9 @@ def pose_of(tile, heading=0):
 # The world
 # ---------
 # Robots drive, report their poses ten times a second, and get another goal wherever they reach one. Every few
-# milliseconds we look at where all of them really are: a robot is a disc of 0.74 tiles, and no two may touch. (It
-# has arrived for the node when it is 0.25 tiles from the centre, the parameter ``arrival_tolerance``.)
+# milliseconds we look at where all of them really are: a robot is a disc of 0.74 tiles, and no two may touch. (The
+# parameter ``clearance``, 0.125 tiles on each side, tells the node how wide a robot is: it has left a tile when all
+# of it is out.)
 robots = {f"r{k}": Robot(tile) for k, tile in enumerate(rng.permutation(free)[: 40 if short else 100])}
 everyone, touches, history, named = [*robots.values()], [], [], {}
 
@@ -194,7 +203,9 @@ def work(seconds, until=lambda: False):
             reports += STEP_S
             history.append((np.rint(places).astype(int), [r.heading for r in everyone], [r.goal for r in everyone]))
             told = {id: robot.pose() for id, robot in robots.items() if not robot.hears_nothing()}
-            states.publish(AgentStates(ids=[*told], poses=[*told.values()]))
+            message = AgentStates(ids=[*told], poses=[*told.values()])
+            message.header.stamp = node.get_clock().now().to_msg()  # old reports are known by it
+            states.publish(message)
             new = {id: pose_of(robot.goal) for id, robot in robots.items() if robot.tells}
             if new:
                 goals.publish(AgentGoals(ids=[*new], poses=[*new.values()]))
@@ -286,7 +297,8 @@ print("the node ended with code", server.wait(20))
 # What to try next
 # ----------------
 # * ``steps_ahead``: how far the plan may run ahead of late robots (:doc:`/fleet_planner`).
-# * Kill the node and start it again: it learns from reports where robots are. Its ``step`` counts from 1 anew;
-#   then a driver forgets what it was told, and its number.
+# * Kill the node and start it again with ``state_file:=/tmp/fleet.json``: it goes on where it ended. Without the
+#   file it learns from reports where robots are, and its ``step`` counts from 1 anew; then a driver forgets what it
+#   was told, and its number.
 # * Watch it in RViz: ``~/markers`` colours robots by their state.
 # * ``python -m benchmarks --only fleets_late`` moves up to 1,000 robots for half an hour.

@@ -105,6 +105,9 @@ class Warehouse:
         if sorted(message.ids) != sorted(self.ids):
             raise GpuPlannersError(f"the node moves {len(message.ids)} agents of {len(self.ids)}")
         number = np.array([int(id[1:]) for id in message.ids])
+        start = np.frombuffer(message.start_tiles, np.int32).reshape(-1, 2)
+        if not np.array_equal(self.tiles[number], start):
+            raise GpuPlannersError(f"step {message.step}: the node tells agents to begin where they are not")
         actions = np.zeros(len(self.ids), np.uint8)
         actions[number] = np.frombuffer(message.actions, np.uint8)
         ahead = actions == AgentActions.FORWARD

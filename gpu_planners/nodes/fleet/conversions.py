@@ -60,6 +60,8 @@ def actions_message(step: FleetStep, motion: str, header: Header, step_s: float)
         tiles=as_array(step.tiles, np.int32),
         headings=as_array(step.headings, np.uint8),
         numbers=as_array(step.numbers, np.uint64),
+        start_tiles=as_array(step.tiles_before, np.int32),
+        start_headings=as_array(step.headings_before, np.uint8),
         ahead=as_array(step.ahead, np.uint8),
         ahead_actions=as_array(ACTIONS[motion][step.actions_ahead], np.uint8),
         ahead_tiles=as_array(step.tiles_ahead, np.int32),
