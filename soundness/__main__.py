@@ -23,6 +23,7 @@ NAMES = (
     "queries",
     "physics",
     "grids",
+    "orders",
     "limits",
     "arguments",
 )

@@ -18,6 +18,9 @@ class ActionGraph:
     most: actions of an agent that may be planned and not done
 
     planned, allowed: (N,) int64 how many actions of each agent are planned, and how many of these it may do now
+    blind: (N,) bool, who does not tell its heading? It is allowed turns only together with the move that follows them,
+        by which one sees that it has turned
+    barred: (rows, cols) int32, 0: agents may enter; k + 1: only agent k may; -1: nobody may
     tiles: (N, most + 1, 2) int64, headings: (N, most + 1) int64: the state of each agent, then those after each planned
         action
     """
@@ -29,7 +32,9 @@ class ActionGraph:
         self._visits, self._over = np.zeros(count, np.int64), np.zeros(count, np.int64)  # by tile: planned, over
         self._holder = np.full(count, -1)  # who is on a tile, or is going there
         self.most = most
+        self.barred = np.zeros(shape, np.int32)
         self.planned = self.allowed = np.zeros(0, np.int64)
+        self.blind = np.zeros(0, bool)
         self.tiles, self.headings = np.zeros((0, most + 1, 2), np.int64), np.zeros((0, most + 1), np.int64)
         self._turn = np.zeros((0, most + 1, len(self._cover)), np.int64)  # numbers of the visits of a state
 
@@ -48,6 +53,7 @@ class ActionGraph:
         for name in ("planned", "allowed", "tiles", "headings", "_turn"):
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros((k, *old.shape[1:]), np.int64)]))
+        self.blind = np.append(self.blind, np.zeros(k, bool))
         self.place(np.arange(n, n + k), tiles, headings)
 
     def place(self, agents: np.ndarray, tiles: np.ndarray, headings: np.ndarray) -> None:
@@ -70,27 +76,51 @@ class ActionGraph:
         self.tiles[agents, k + 1], self.headings[agents, k + 1], self._turn[agents, k + 1] = tiles, headings, turn
         self.planned[agents] += 1
 
-    def allow(self) -> np.ndarray:
-        """Allow all that nobody has to be waited for. -> (K,) agents that may do more than before"""
-        before, agents = self.allowed.copy(), np.flatnonzero(self.planned > self.allowed)
-        while len(agents := self._next(agents)):
-            k = self.allowed[agents]
-            now, then = self._covered(self.tiles[agents, k]), self._covered(self.tiles[agents, k + 1])
-            self._holder[then] = agents[:, None]
-            self.allowed[agents] += 1
+    def allow(self, halted: np.ndarray | None = None, blocked: np.ndarray | None = None) -> np.ndarray:
+        """Allow all that nobody has to be waited for. -> (K,) agents that may do more than before
+
+        halted: (N,) bool, who is allowed no more? blocked: (rows, cols) bool, where nobody can be
+        """
+        going = np.ones(len(self.planned), bool) if halted is None else ~halted
+        before = self.allowed.copy()
+        agents = np.flatnonzero(going & (self.planned > self.allowed))
+        while len(agents := self._next(agents, blocked)):
+            self._grant(agents)
             if self._following:
-                self._leave(now, then)
-                agents = np.arange(len(before))  # others may follow
+                agents = np.flatnonzero(going)  # others may follow
             agents = agents[self.planned[agents] > self.allowed[agents]]
         return np.flatnonzero(self.allowed > before)
 
-    def _next(self, agents):
+    def _grant(self, agents):
+        """Allow agents (K,) one action more."""
+        k = self.allowed[agents]
+        now, then = self._covered(self.tiles[agents, k]), self._covered(self.tiles[agents, k + 1])
+        self._holder[then] = agents[:, None]
+        self.allowed[agents] += 1
+        if self._following:
+            self._leave(now, then)
+
+    def grant(self, agents: np.ndarray, tiles: np.ndarray, headings: np.ndarray) -> None:
+        """One more action for each of some agents (K,), planned and allowed whatever stands in its way."""
+        self.plan(agents, tiles, headings)
+        self._grant(agents)
+
+    def _next(self, agents, blocked):
         """Those of some agents (K,), which have more to do, that may do one action more."""
         k = self.allowed[agents]
+        blind, earlier = self.blind[agents], np.arange(self.most + 1) <= k[:, None]
         again = (self.tiles[agents] == self.tiles[agents, k + 1][:, None]).all(axis=2)
-        again &= self.headings[agents] == self.headings[agents, k + 1][:, None]
-        again &= np.arange(self.most + 1) <= k[:, None]  # else a report would not tell which of two equal states it is
-        agents = agents[~again.any(axis=1)]
+        again &= blind[:, None] | (self.headings[agents] == self.headings[agents, k + 1][:, None])
+        again &= earlier  # else a report would not tell which of two equal states it is
+        turns = (self.tiles[agents, k] == self.tiles[agents, k + 1]).all(axis=1)
+        agents = agents[np.where(blind & turns, self._moves_after(agents, blocked), ~again.any(axis=1))]
+        k = self.allowed[agents]
+        end, moves = self.tiles[agents, k + 1], (self.tiles[agents, k] != self.tiles[agents, k + 1]).any(axis=1)
+        bar = self.barred[tuple(end.T)]
+        shut = (bar != 0) & (bar != agents + 1)
+        if blocked is not None:
+            shut |= blocked[tuple(end.T)]
+        agents = agents[~(shut & moves)]
         k = self.allowed[agents]
         covered, turn = self._covered(self.tiles[agents, k + 1]), self._turn[agents, k + 1]
         free = self._over[covered] == turn
@@ -104,6 +134,27 @@ class ActionGraph:
             if not stays.any():
                 return agents[leaves[agents]]
             leaves[agents[stays]] = False
+
+    def _moves_after(self, agents, blocked):
+        """(K,) bool, are all the turns that agents are about to make followed by a planned move that is free?"""
+        found = np.zeros(len(agents), bool)
+        for i, a in enumerate(agents.tolist()):
+            if not self.blind[a]:
+                continue
+            k, planned = self.allowed[a], self.planned[a]
+            moves = np.flatnonzero((self.tiles[a, k + 1 : planned + 1] != self.tiles[a, k]).any(axis=1))
+            if len(moves):
+                j = k + 1 + moves[0]
+                end = self.tiles[a, j]
+                new = not (self.tiles[a, :k] == end).all(axis=1).any()
+                free = (self._over[self._covered(end[None])[0]] == self._turn[a, j]).all()
+                opened = self.barred[tuple(end)] in (0, a + 1) and not (blocked is not None and blocked[tuple(end)])
+                found[i] = new and free and opened
+        return found
+
+    def drop_turns(self, agents: np.ndarray) -> None:
+        """Forget what agents (K,) are not allowed yet, which is turns alone."""
+        self.planned[agents] = self.allowed[agents]
 
     def _left_next(self, holder, covered):
         """(K, C) bool, does the next action of the agents (K, C) that hold tiles (K, C) leave these?"""
@@ -177,7 +228,7 @@ class ActionGraph:
         number = np.full(len(self.planned) + 1, -1)  # the last one: nobody
         number[agents] = np.arange(len(agents))
         self._holder = number[self._holder]
-        for name in ("planned", "allowed", "tiles", "headings", "_turn"):
+        for name in ("planned", "allowed", "tiles", "headings", "_turn", "blind"):
             setattr(self, name, getattr(self, name)[agents])
 
     def widen(self, most: int) -> None:

@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from builtin_interfaces.msg import Time
 from fleet_harness import HALL, RESOLUTION, Agents, RunningNode, pose_at, tile_of
 from geometry_msgs.msg import PoseArray
 from grid_harness import map_message
@@ -335,6 +336,56 @@ def test_markers_and_map_and_topics_of_agents(start_node):
     agents.remove("red")
     agents.do_step()
     running.wait_until(lambda: not [p for p in running.node.publishers if p.topic_name == "/red/plan"], 30)
+
+
+def test_reports_count_by_their_stamps(start_node):
+    """Over DDS: an old report that comes last is passed over, and is not taken for a sign of life."""
+    running = start_node(lockstep=False, step_s=0.2, silent_after_s=1.0, motion="four")
+    states = running.publisher(AgentStates, "/fleet_planner/agent_states", 1000)
+    heard = running.received(AgentActions, "/fleet_planner/agent_actions")
+
+    def tell(stamp, tile):
+        header = Header(stamp=Time(sec=stamp))
+        states.publish(AgentStates(header=header, ids=["a"], poses=[pose_at(*tile)]))
+
+    for stamp in range(100, 110):
+        tell(stamp, (3, 3))
+        time.sleep(0.05)
+    running.wait_until(lambda: heard and "a" in heard[-1].ids, 30)
+    heard.clear()
+    end = time.monotonic() + 4
+    while time.monotonic() < end:
+        tell(50, (3, 5))
+        time.sleep(0.05)
+    running.wait_until(lambda: heard and heard[-1].states[0] == AgentActions.SILENT, 30)
+    assert all(list(message.tiles) == list(message.start_tiles) == [3, 3] for message in heard)
+
+
+def test_tiles_that_are_occupied_over_dds(running, agents):
+    occupied = running.publisher(AgentStates, "/fleet_planner/occupied", 10)
+    occupied.publish(AgentStates(ids=["pallet", "nowhere"], poses=[pose_at(3, 4), pose_at(NAN, 1)]))
+    running.wait_until(lambda: running.facts["occupied"] == "pallet", 30)
+    agents.do_step()
+    problem(running, "occupies tiles as 'nowhere'", "nan")
+    walk(agents, lambda message: sum(state(message, id) == AgentActions.AT_GOAL for id in message.ids) >= 4)
+    assert (3, 4) not in {tuple(tile) for step in agents.positions() for tile in step.tolist()}
+    occupied.publish(AgentStates(removed=["pallet", "nowhere"]))
+    running.wait_until(lambda: running.facts["occupied"] == "", 30)
+    agents.go({"a": (3, 4)})
+    walk(agents, lambda message: agents.tiles["a"][:2] == [3, 4])
+    no_problem(running)
+
+
+def test_a_state_file_that_cannot_be_read_is_told_of(start_node, tmp_path):
+    (tmp_path / "fleet.json").write_text("{")
+    running = start_node(state_file=str(tmp_path / "fleet.json"))
+    agents = Agents(running, {"a": (0, 0, 0)}, {"a": (0, 3)})
+    agents.tell()
+    problem(running, "state_file", "fleet.json", "Remove it")
+    assert running.facts["steps"] == "0"
+    (tmp_path / "fleet.json").unlink()
+    walk(agents, all_there)
+    no_problem(running)
 
 
 def test_steps_keep_the_time_and_go_on_without_one_that_is_late(start_node):

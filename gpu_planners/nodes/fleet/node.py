@@ -119,6 +119,7 @@ class FleetPlannerNode(PlannerNode):
         self._queued = False
         self._told.take()  # the latest reports count, also those that came while a step was planned
         now = self.now()
+        self.state.set_problem("state_file", self._fleet.state_fault)
         try:
             due = self._fleet.due(now)
             step = self._fleet.step(now) if due else self._fleet.news(now)
@@ -179,6 +180,7 @@ class FleetPlannerNode(PlannerNode):
             "silent": self._silent,
             "late": self._late,
             "stuck": self._stuck,
+            "occupied": named(fleet.occupied_ids()),
             "requests": self._requests,
             "last answer": self._last_answer,
         }

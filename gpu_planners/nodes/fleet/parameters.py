@@ -68,7 +68,24 @@ class FleetParameters(MapParameters):
         unit="seconds",
     )
     arrival_tolerance: float = setting(
-        0.25, "How far from its tile's centre an agent may be when a step ends", 0.0, 0.5, unit="tiles"
+        0.25,
+        "How far from its tile's centre an agent may be when a step ends; of more than `clearance`, so much counts",
+        0.0,
+        0.5,
+        unit="tiles",
+    )
+    clearance: float = setting(
+        0.125,
+        "What is free on each side of a robot, with its load and whatever its heading, in the middle of its tiles: one "
+        "of a tile that is as wide as 0.75 tiles has 0.125. It has left a tile when all of it is out",
+        0.01,
+        0.5,
+        unit="tiles",
+    )
+    state_file: str = setting(
+        "",
+        "Where the node keeps, before it tells orders, what each agent may do and where it is: one that starts again "
+        "takes it up, so that nobody is sent to where a silent robot stands; empty: nothing is kept",
     )
     max_agents: int = setting(100_000, "Most agents of the fleet, or of a request", 1, 2**31 - 1)
     time_limit_s: float = setting(
@@ -85,6 +102,11 @@ class FleetParameters(MapParameters):
         super().__post_init__()
         one_tile = GridMap(np.ones((1, 1), np.uint8))
         FleetPlanner(one_tile, self.motion, "cpu", self.fleet)  # refuses settings that do not go together
+
+    @property
+    def tolerance(self) -> float:
+        """Tiles that an agent may be off a tile's centre when it has arrived there, and left the tile before."""
+        return min(self.arrival_tolerance, self.clearance)
 
     @property
     def occupancy_rules(self) -> dict[str, Any]:

@@ -8,14 +8,13 @@ import numpy as np
 from scipy import ndimage
 
 from ...grid import FleetPlanner, GridMap
+from .reports import REPORT
 
 QUARTER = math.pi / 2
 ROUNDING = 1e-6  # of a cell
-AGENT = np.dtype(
+AGENT = np.dtype(  # the first fields are those of REPORT
     [
-        ("point", "f8", 2),  # metres, of the latest valid report
-        ("yaw", "f8"),  # rad, of that report; NaN: none was given
-        ("heard", "f8"),  # when anything was last heard
+        *REPORT,
         ("heard_step", "i8"),  # how many steps had begun then
         ("busy", "i8"),  # the planner's tick with which its action ends
         ("goal", "i8", 2),  # tile; -1: none, or none that can be reached
@@ -27,7 +26,8 @@ AGENT = np.dtype(
         ("told", "f8"),  # when it was told the action that it does; NaN: not yet
         ("since", "f8"),  # when it had done the one before, or was told this one
         ("number", "i8"),  # of that action
-        ("still_since", "f8"),  # while it waits for a place: when it reported another point
+        ("still_since", "f8"),  # while it waits for a place, or is off its way: when it reported another point
+        ("axis", "i8"),  # along which it moved last: 0 rows, 1 columns; -1: it has not moved yet
     ]
 )
 
@@ -116,17 +116,39 @@ class Places:
         """(N,) distance of points from the centres of tiles, in tiles"""
         return np.linalg.norm(points - self.points(tiles), axis=1) / self.grid.resolution
 
-    def beside(self, points: np.ndarray, tolerance: float) -> np.ndarray:
-        """(N, 2) metres -> (K, 2) tiles next to those of the points towards which these are off the centre by more than
-        the tolerance, in tiles"""
-        tiles = self.tiles(points)
-        inside = tiles[:, 0] >= 0
-        points, tiles, found = points[inside], tiles[inside], [np.zeros((0, 2), np.int64)]
-        for step in ((0, 1), (1, 0), (0, -1), (-1, 0)):
-            nearer = self.off_centre(points, tiles) ** 2 - self.off_centre(points, tiles + step) ** 2
-            beside = tiles[(1 + nearer) / 2 > tolerance] + step
-            found.append(beside[((beside >= 0) & (beside < self.grid.shape)).all(axis=1)])
-        return np.concatenate(found)
+    def at(self, points: np.ndarray) -> np.ndarray:
+        """(..., 2) metres -> (..., 2) float64 [row, col], whole numbers in the middle of a square"""
+        shape = np.shape(points)
+        return self.grid.places_of(np.reshape(points, (-1, 2)) - self._shift).reshape(shape) - 0.5
+
+    def touched(self, places: np.ndarray, clearance: float) -> np.ndarray:
+        """(N, 2) [row, col] of `at` -> (K, 2) tiles whose squares the bodies of agents there reach into.
+
+        clearance: tiles between the body of an agent in the middle of its square and the edges of that
+        """
+        inside = np.abs(places) < self.grid.rows + self.grid.cols  # also not NaN
+        places = places[inside.all(axis=1)]
+        low, high = np.floor(places + clearance).astype(np.int64), np.ceil(places - clearance).astype(np.int64)
+        row, col = np.stack([low[:, 0], high[:, 0]]), np.stack([low[:, 1], high[:, 1]])
+        tiles = np.stack(np.broadcast_arrays(row[:, None], col[None]), axis=-1).reshape(-1, 2)
+        return self.on_map(np.unique(tiles, axis=0))
+
+    def on_map(self, tiles: np.ndarray) -> np.ndarray:
+        """Those of tiles (K, 2) that are on the map."""
+        return tiles[((tiles >= 0) & (tiles < self.grid.shape)).all(axis=1)]
+
+    def around(self, tiles: np.ndarray, low: int, high: int) -> np.ndarray:
+        """(K, 2) tiles -> (M, 2) all tiles of the map from `low` before to `high` behind each of them"""
+        span = np.arange(-low, high + 1)
+        if not len(tiles):
+            return tiles
+        square = np.stack(np.meshgrid(span, span, indexing="ij"), axis=-1).reshape(-1, 2)
+        return self.on_map(np.unique((tiles[:, None] + square).reshape(-1, 2), axis=0))
+
+    @cached_property
+    def blocked(self) -> np.ndarray:
+        """(rows, cols) bool, where an agent cannot be"""
+        return self._parts == 0
 
     def headings(self, yaws: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
         """(N,) rad -> (N,) int64 nearest quarter turn; that of `otherwise` where a yaw is NaN"""

@@ -22,6 +22,7 @@ from ..common.map_scene import Frames
 from ..common.pictures import Pictures
 from ..common.planner_node import PlannerNode
 from ..common.request_error import error_text, one_line
+from ..common.ros import seconds
 from .conversions import A_QUATERNION, actions_message, step_paths, yaws_of
 from .places import FleetStep, Places
 from .running import RunningFleet
@@ -136,12 +137,14 @@ DEPTH = 1000  # of messages that come in a burst
 
 
 class LatestReport(NamedTuple):
-    """The latest on an agent. gone: it was said to be gone, before `pose` if there is one; now: when it came"""
+    """The latest on an agent. gone: it was said to be gone, before `pose` if there is one; now: when it came; stamp:
+    when it was measured, 0: not known"""
 
     gone: bool
     pose: Pose | None
     frame: str
     now: float
+    stamp: float
 
 
 def _check_ids(ids, poses, gone):
@@ -155,9 +158,16 @@ def _check_ids(ids, poses, gone):
         raise GpuPlannersError(f"agent '{one_line(twice)}' comes twice; allowed: once")
 
 
+TOPICS = (  # type, name, field of ids that have none any more
+    (AgentStates, "agent_states", "removed"),
+    (AgentGoals, "agent_goals", "cleared"),
+    (AgentStates, "occupied", "removed"),
+)
+
+
 class TopicFleet:
-    """The topics ~/agent_states and ~/agent_goals. The latest report on each agent waits until the worker takes it:
-    nothing is lost, nothing piles up.
+    """The topics ~/agent_states, ~/agent_goals and ~/occupied. The latest report on each agent waits until the worker
+    takes it: nothing is lost, nothing piles up. The latest one is that with the latest stamp, or that came last.
 
     taken: called on the worker after the fleet was told
     """
@@ -172,20 +182,23 @@ class TopicFleet:
     ) -> None:
         self._node, self._fleet = node, fleet
         self._frames, self._map_frame, self._taken = frames, map_frame, taken
-        self._latest: dict[str, dict[str, LatestReport]] = {"agent_states": {}, "agent_goals": {}}  # by topic, by id
+        self._latest: dict[str, dict[str, LatestReport]] = {topic: {} for _, topic, _ in TOPICS}  # and by id
         self._lock, self._queued = threading.Lock(), False
-        for kind, topic, gone in ((AgentStates, "agent_states", "removed"), (AgentGoals, "agent_goals", "cleared")):
+        for kind, topic, gone in TOPICS:
             node.create_subscription(kind, f"~/{topic}", partial(self._receive, topic, gone), DEPTH)
 
     def _receive(self, topic, gone, message):
         try:
             gone, frame, now = getattr(message, gone), message.header.frame_id, self._node.now()
+            stamp = seconds(message.header.stamp) if topic == "agent_states" else 0.0
             _check_ids(message.ids, message.poses, gone)
             with self._lock:
                 latest = self._latest[topic]
                 for id, pose in zip(message.ids, message.poses):
-                    latest[id] = LatestReport(id in latest and latest[id].gone, pose, frame, now)
-                latest |= dict.fromkeys(gone, LatestReport(True, None, frame, now))
+                    before = latest.get(id)
+                    if before is None or before.pose is None or not 0 < stamp <= before.stamp:
+                        latest[id] = LatestReport(before is not None and before.gone, pose, frame, now, stamp)
+                latest |= dict.fromkeys(gone, LatestReport(True, None, frame, now, stamp))
             self._node.state.set_problem(topic, "")
         except Exception as error:  # whatever it is, the next message may be right
             self._node.state.set_problem(topic, f"a message on ~/{topic} was refused: {error_text(error)}")
@@ -203,6 +216,7 @@ class TopicFleet:
         try:
             self._take_states(self._reports("agent_states"))
             self._take_goals(self._reports("agent_goals"))
+            self._take_occupied(self._reports("occupied"))
             self._node.state.set_problem("topics", "")
         except Exception as error:  # whatever it is, the next messages may be right
             self._node.state.set_problem("topics", f"what agents told was not taken: {error_text(error)}")
@@ -214,7 +228,7 @@ class TopicFleet:
 
     def _take_states(self, latest):
         self._fleet.remove([id for id, report in latest.items() if report.gone])
-        for ids, poses, times, faults in self._by_frame(latest, "its pose"):
+        for ids, poses, times, stamps, faults in self._by_frame(latest, "its pose"):
             yaws, turned = yaws_of(poses)
             points = poses.points[:, :2]
             for k in np.flatnonzero(turned | ~np.isfinite(points).all(axis=1)):
@@ -222,15 +236,26 @@ class TopicFleet:
                 if turned[k]:
                     what = f"its orientation is {poses.quaternions[k].tolist()}; {A_QUATERNION}"
                 faults.setdefault(ids[k], what)
-            self._fleet.take_states(ids, points, yaws, times, faults)
+            self._fleet.take_states(ids, points, yaws, times, faults, stamps)
 
     def _take_goals(self, latest):
         self._fleet.clear_goals([id for id, report in latest.items() if report.gone])
-        for ids, poses, _, faults in self._by_frame(latest, "its goal"):
+        for ids, poses, *_, faults in self._by_frame(latest, "its goal"):
             self._fleet.take_goals(ids, poses.points[:, :2], faults)
 
+    def _take_occupied(self, latest):
+        if not latest:
+            return
+        self._fleet.free([id for id, report in latest.items() if report.gone])
+        for ids, poses, *_, faults in self._by_frame(latest, "its pose"):
+            points = poses.points[:, :2]
+            for k in np.flatnonzero(~np.isfinite(points).all(axis=1)):
+                faults.setdefault(ids[k], f"its position is ({points[k, 0]}, {points[k, 1]}); allowed: finite numbers")
+            self._fleet.take_occupied(ids, points, faults)
+        self._fleet.keep()
+
     def _by_frame(self, latest, what):
-        """(ids, Poses in the map's frame, times, {id: what is wrong}) of the poses in each frame"""
+        """(ids, Poses in the map's frame, times, stamps, {id: what is wrong}) of the poses in each frame"""
         groups: dict[str, list[str]] = {}
         for id, report in latest.items():
             if report.pose is not None:
@@ -241,4 +266,5 @@ class TopicFleet:
                 poses = self._frames.to_map(poses, self._map_frame(), what)
             except Exception as error:  # of this frame; agents in others go on
                 faults = dict.fromkeys(ids, error_text(error))
-            yield ids, poses, np.array([latest[id].now for id in ids]), faults
+            times, stamps = (np.array([getattr(latest[id], name) for id in ids]) for name in ("now", "stamp"))
+            yield ids, poses, times, stamps, faults

@@ -1,0 +1,294 @@
+"""What the agents of a running fleet have really done, who stands, and where nobody may be sent because of that."""
+
+from typing import Any
+
+import numpy as np
+
+from ...fleet.action_graph import ActionGraph
+from ...fleet.motion import MOTIONS
+from ...grid import GridMap
+from .bars import ANYTHING, Bars, between
+from .kept import Kept, StateFile, marks_of
+from .known import STILL, KnownAgents, agent_text
+from .parameters import FleetParameters
+from .places import AGENT
+from .progress import progress, scatter_of
+from .reports import is_doubted, new_agent
+from .telling import lasts
+
+MINUTE_S = 60.0
+UNSEEN = 3  # actions that one who tells no heading may be told besides: two turns and a move are one
+
+
+class FollowedFleet(KnownAgents):
+    """Agents that are followed by their reports.
+
+    clashes: {id: what is wrong with its place, as of the last step}; began: when the last step began
+    """
+
+    def __init__(self, values: FleetParameters) -> None:
+        super().__init__(values)
+        self.clashes: dict[str, str] = {}
+        self._closed: Any = None
+        self._bars = Bars()
+        self._file: StateFile | None = None
+        self.began = -np.inf
+        self._moved = False  # has an agent arrived, or a tile been freed, since actions were allowed last?
+        self._off = self._doubted = self._begins = np.zeros(0, bool)
+
+    def _silent(self, now):
+        agents, after = self._agents, self._values.silent_after_s
+        if self._values.lockstep:
+            owes = agents["heard_step"] < self.steps
+            return agents["there"] & owes & (now - np.maximum(agents["heard"], self.began) > after)
+        return agents["there"] & (now - agents["heard"] > after)
+
+    def _late(self, now):
+        """(numbers,) bool, who does not do what it was told?"""
+        late = now - self._agents["since"] - self._values.step_s * self._lasts() > self._values.silent_after_s
+        return self._agents["there"] & (self._graph.allowed > 0) & late
+
+    def _lasts(self):
+        return lasts(self._graph, self._values.fleet)
+
+    # ---- what agents have done ----
+
+    def _follow(self, now):
+        """Find out which of their actions agents have done, by what they reported last.
+
+        _off: (numbers,) bool, who is where nothing that it was told leads; _begins: who has not moved
+        _doubted: of whom it is not known where they are
+        """
+        graph, agents = self._graph, self._agents
+        places, faces = self.places.at(agents["point"]), self._faces(agents["yaw"], -1)
+        graph.blind = (faces < 0) & (MOTIONS[self._values.motion].headings > 1)
+        found = progress(graph, agents, places, faces, self._values.tolerance)
+        heard = agents["there"] & ~self._faulty() & (agents["heard"] > -np.inf)
+        on_map = (self.places.tiles(agents["point"]) >= 0).all(axis=1)
+        before, off = self._off | self._doubted, self._off
+        self._doubted = heard & is_doubted(agents)
+        self._off, self._begins = heard & on_map & found.off, heard & found.begins
+        self._moved |= bool(((self._off | self._doubted) != before).any())
+        done = np.where(heard & on_map & ~self._off & ~self._doubted, found.done, 0)
+        later = np.arange(graph.most + 1)
+        passed = (graph.tiles == agents["goal"][:, None]).all(axis=2) & (later <= done[:, None])
+        self._count(passed[:, 1:].any(axis=1))
+        for k in range(int(done.max(initial=0))):
+            step = graph.tiles[:, k + 1] - graph.tiles[:, k]
+            moves = (k < done) & step.any(axis=1)
+            agents["axis"][moves] = step[moves, 1] != 0
+        numbers = np.flatnonzero(done)
+        graph.arrive(numbers, done[numbers])
+        agents["number"][numbers] += done[numbers]
+        agents["told"][numbers], agents["since"][numbers] = np.nan, now
+        agents["count"][numbers] = 1  # the places before this one belong to what is done
+        self._moved |= len(numbers) > 0
+        self._count(agents["there"] & (graph.tiles[:, 0] == agents["goal"]).all(axis=1))
+        self._watch(now, ~off & self._off)
+
+    def _watch(self, now, new):
+        """Note how long agents that are off have stood in one place. new: (numbers,) bool, who is off since now"""
+        agents, off = self._agents, np.flatnonzero(self._off)
+        if len(off):
+            agents["count"][new], agents["still_since"][new] = 1, now
+            slack = np.maximum(STILL, 4 * scatter_of(agents)[off])
+            kept = np.arange(agents["trail"].shape[1]) < agents["count"][off, None]
+            apart = np.abs(agents["trail"][off] - agents["trail"][off, :1]).max(axis=2)
+            moves = off[((apart > slack[:, None]) & kept).any(axis=1) | self._doubted[off]]
+            agents["count"][moves], agents["still_since"][moves] = 1, now
+
+    def _settled(self, now):
+        """(K,) numbers of agents that are off, and have been in one place for so long that they are taken to stand
+        there; with lockstep, where each step has its report, for two of them"""
+        agents, graph = self._agents, self._graph
+        since = np.where(self._off, agents["still_since"], now)
+        here = now - since >= self._values.silent_after_s
+        here &= agents["heard"] - since >= self._values.silent_after_s / 2
+        # one that tells no heading, and was told to turn, may look anywhere
+        turns = (graph.headings != graph.headings[:, :1]) & (np.arange(graph.most + 1) <= graph.allowed[:, None])
+        here |= self._values.lockstep & (agents["count"] > 1)
+        return np.flatnonzero(self._off & ~self._doubted & here & ~(graph.blind & turns.any(axis=1)))
+
+    def _count(self, at_goal):
+        """Count those of the agents (numbers,) bool that are at their goals for the first time."""
+        self.reached += int((at_goal & ~self._agents["reached"]).sum())
+        self._agents["reached"] |= at_goal
+
+    def _explain(self, number, tile):
+        """Say why an agent stands whose reports contradict what it was told, or each other, and how that ends."""
+        agent, ahead, graph = self._agents[number], self._values.silent_after_s, self._graph
+        ends = f"it stands until it reports a place on its way, or one place for {ahead:g} s"
+        if self._doubted[number] and not np.isnan(agent["doubted_at"]):
+            x, y = agent["doubted"]
+            what = f"is doubted since it was reported at ({x:.2f}, {y:.2f}) too soon after that; {ends}"
+        elif self._doubted[number]:
+            what = f"is one of several that its reports go to and fro between: does one publisher report it? {ends}"
+        else:
+            held = " ".join(map(str, graph.tiles[number, : graph.allowed[number] + 1].tolist()))
+            other = graph.holder(tile, number)
+            on = f", where {agent_text(self._ids[other])} is" * (other >= 0)
+            what = f"is on tile {tile.tolist()}{on}, and not on the way that it was told, {held}; {ends}"
+            if graph.blind[number]:
+                what += ", and its orientation"
+        self._misplaced(self._ids[number], agent["point"], what)
+
+    def _misplaced(self, id, point, what):
+        self.clashes[id] = f"{agent_text(id)}: its position ({point[0]:.2f}, {point[1]:.2f}) {what}"
+
+    # ---- where nobody may go ----
+
+    def _bar(self):
+        """Bar tiles that something may cover and nobody holds -> has anything changed?"""
+        agents, graph, places, clearance = self._agents, self._graph, self.places, self._values.clearance
+        found = []
+        lost = self._off | self._doubted
+        rests = np.flatnonzero(agents["there"] & ~lost & ~self._faulty() & (graph.allowed == 0) & (agents["count"] > 0))
+        kept = np.arange(agents["trail"].shape[1]) < agents["count"][rests, None]
+        mean = (agents["trail"][rests] * kept[..., None]).sum(axis=1) / np.maximum(kept.sum(axis=1), 1)[:, None]
+        beside = np.abs(mean - graph.tiles[rests, 0]).max(axis=1, initial=0) > clearance
+        for number, place in zip(rests[beside].tolist(), mean[beside]):
+            tiles = places.touched(place[None], clearance)
+            found.append((tiles[(tiles != graph.tiles[number, 0]).any(axis=1)], number))
+        for number in np.flatnonzero(lost):
+            agent = agents[number]
+            here, was = places.at(agent["point"]), graph.tiles[number, 0].astype(float)
+            reported = [here] if np.isnan(agent["doubted_at"]) else [here, places.at(agent["doubted"])]
+            lines = [between(was, place) for place in reported if np.isfinite(place).all()]
+            if lines:
+                found.append((places.touched(np.concatenate(lines), clearance), int(number)))
+        points = [agent["point"][None] for agent in self._waiting.values()] + [*self._occupied.values()]
+        if points:
+            found.append((places.touched(places.at(np.concatenate(points)), clearance), ANYTHING))
+        return self._bars.put(graph, places, self._values.fleet.size - 1 + self._values.fleet.safety_distance, found)
+
+    def _close(self, stands):
+        """Close tiles for the planner that nobody is to enter: those that are barred, and those that agents which stand
+        were to enter -> has anything changed? stands: (numbers,) bool"""
+        graph, places, fleet = self._graph, self.places, self._values.fleet
+        cores = np.concatenate([self._bars.tiles, graph.held(np.flatnonzero(stands))])
+        if not len(cores):
+            return self._closed.close(set(), self._grid)
+        apart, low = fleet.safety_distance, (fleet.size - 1) // 2  # an agent's tile is the middle of those it covers
+        high = fleet.size - 1 - low
+        closed = set(map(tuple, places.around(cores, low + apart, high + apart).tolist()))
+        ends = [graph.ends()[0][self._agents["there"]], self._fitting()]
+        closed -= set(map(tuple, places.around(np.concatenate(ends), low, high).tolist()))
+        return self._closed.close(closed, self._grid)
+
+    def _fitting(self):
+        """(K, 2) tiles where agents that wait may be put."""
+        tiles = self.places.tiles(np.array([agent["point"] for agent in self._waiting.values()]).reshape(-1, 2))
+        tiles = tiles[(tiles[:, 0] >= 0) & (self.places.part(tiles) > 0)]
+        return tiles[self._graph.is_free(tiles)] if len(tiles) else tiles
+
+    def _someone_fits(self):
+        """Does an agent wait for a tile that somebody is to enter, but was not told to?"""
+        tiles = self.places.tiles(np.array([agent["point"] for agent in self._waiting.values()]).reshape(-1, 2))
+        tiles = tiles[tiles[:, 0] >= 0]
+        return any(self._graph.holder(tile) < 0 for tile in tiles[~self._graph.is_free(tiles)])
+
+    def _someone_is_barred(self):
+        """Is an agent to enter a tile where it may not go any more?"""
+        graph = self._graph
+        agents = np.flatnonzero(graph.planned > graph.allowed)
+        end, now = (graph.tiles[agents, graph.allowed[agents] + k] for k in (1, 0))
+        bar = graph.barred[tuple(end.T)]
+        shut = ((bar != 0) & (bar != agents + 1)) | self.places.blocked[tuple(end.T)]
+        return bool((shut & (end != now).any(axis=1)).any())
+
+    # ---- what is kept on disk ----
+
+    @property
+    def state_fault(self) -> str:
+        """Why it is not known what a node before this one has told."""
+        return self._file.fault if self._file else ""
+
+    def _take_up(self, values):
+        """Take up what a node before this one has left -> are there agents that go on with what they were told?"""
+        kept = self._file.load()
+        if kept is None:
+            return False
+        self.steps = max(self.steps, kept.steps)
+        self._occupied |= {id: np.array(points).reshape(-1, 2) for id, points in kept.occupied.items()}
+        told = self._waiting.keys()  # what agents tell counts more than where they were
+        for id, point, yaw in kept.waiting:
+            if id not in told:
+                self._waiting[id] = _left(point, yaw)
+        fits = kept.frame == _kept_frame(self._grid) and kept.rules == _kept_rules(values)
+        free = self._hold(kept, values) if fits else False
+        if not free:
+            marks = marks_of(kept, told)
+            self._occupied |= {id: np.array(points) for id, points in marks.items()}
+            self._left_behind |= marks.keys()
+        return free
+
+    def _hold(self, kept, values):
+        """Have agents hold the tiles that they held -> could they?"""
+        graph, agents = graph_for(self._grid, values), []
+        graph.widen(max([most_actions(values), *(len(states) for _, _, states, *_ in kept.agents)]))
+        for number, (id, done, states, point, yaw) in enumerate(kept.agents):
+            new = self._waiting.get(id, _left(point, yaw)).copy()
+            new["there"], new["number"], new["told"], new["since"] = True, done, np.nan, np.nan
+            agents.append(new)
+            for k, (row, col, heading) in enumerate(states):
+                tile, heading = np.array([[row, col]]), np.array([heading])
+                if k == 0:
+                    if not graph.is_free(tile)[0]:
+                        return False
+                    graph.add(tile, heading)
+                else:
+                    graph.grant(np.array([number]), tile, heading)
+        for id, *_ in kept.agents:
+            self._waiting.pop(id, None)
+        self._graph, self._agents = graph, np.array(agents, AGENT).reshape(-1)
+        self._off = self._doubted = self._begins = np.zeros(len(agents), bool)
+        self._ids = [id for id, *_ in kept.agents]
+        self._number = {id: number for number, id in enumerate(self._ids)}
+        return True
+
+    def keep(self) -> None:
+        """Write down what agents may do and where they are. Raises GpuPlannersError where that fails."""
+        if self._grid is None or not self._file or not self._file.path:
+            return
+        graph, agents = self._graph, self._agents
+        states = np.concatenate([graph.tiles, graph.headings[..., None]], axis=2)
+        kept = Kept(_kept_frame(self._grid), _kept_rules(self._values), self.steps)
+        for id, number in self._number.items():
+            pose = agents["point"][number], float(agents["yaw"][number])
+            allowed = states[number, : graph.allowed[number] + 1]
+            kept.agents.append((id, int(agents["number"][number]), allowed, *pose))
+        kept.waiting = [(id, agent["point"], float(agent["yaw"])) for id, agent in self._waiting.items()]
+        kept.occupied = {id: points.tolist() for id, points in self._occupied.items()}
+        self._file.save(kept)
+
+
+def graph_for(grid: GridMap, values: FleetParameters) -> ActionGraph:
+    fleet = values.fleet
+    return ActionGraph(grid.shape, fleet.size - 1 + fleet.safety_distance, fleet.following, most_actions(values))
+
+
+def most_actions(values: FleetParameters) -> int:
+    """Actions of an agent that may be planned and not done."""
+    return values.steps_ahead + 1 + UNSEEN * (MOTIONS[values.motion].headings > 1)
+
+
+def rules_of(values: FleetParameters) -> tuple[int, int, bool]:
+    """What an agent's action may touch by."""
+    return values.fleet.size, values.fleet.safety_distance, values.fleet.following
+
+
+def _left(point, yaw):
+    """An agent that a node before this one knew."""
+    agent = new_agent(AGENT)
+    agent["point"], agent["yaw"], agent["goal"] = point, yaw, -1
+    agent["still_since"], agent["axis"] = -np.inf, -1
+    return agent
+
+
+def _kept_frame(grid):
+    return tuple(map(float, (*grid.shape, grid.resolution, *grid.origin)))
+
+
+def _kept_rules(values):
+    size, apart, following = rules_of(values)
+    return {"motion": values.motion, "size": size, "safety_distance": apart, "following": following}
