@@ -11,7 +11,8 @@ import numpy as np
 
 from ..arm import CollisionWorld, RobotModel, load_urdf
 from ..arm.collision.scene_file import fixed_frames, load_scene
-from ..arm.urdf.urdf_xml import read_urdf, read_xml_file
+from ..arm.urdf.urdf_xml import read_urdf
+from ..arm.urdf.xml_text import read_xml_file
 from ..share import example_robots_share
 from .errors import InputError
 

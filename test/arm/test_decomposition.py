@@ -13,6 +13,7 @@ from benchmarks.robots import pieces_of
 from gpu_planners.arm.geometry import decomposition
 from gpu_planners.arm.geometry.decomposition import convex_pieces, slab_hulls, uncovered
 from gpu_planners.arm.urdf.loader import load_urdf
+from gpu_planners.errors import ObstacleError
 
 needs_data = pytest.mark.skipif(missing_data() is not None, reason=str(missing_data()))
 
@@ -107,6 +108,12 @@ def test_the_cache_answers_and_survives_damage(tmp_path, monkeypatch):
     assert len(convex_pieces("bell", dumbbell(), np.eye(4), 0.03)) == len(first)
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
     assert len(convex_pieces("bell", dumbbell(), np.eye(4), 0.03)) == len(first)
+
+
+def test_a_flat_mesh_is_named():
+    flat = trimesh.Trimesh([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]], [[0, 1, 2], [1, 3, 2]])
+    with pytest.raises(ObstacleError, match="'sheet'"):
+        convex_pieces("sheet", flat, np.eye(4))
 
 
 @needs_data

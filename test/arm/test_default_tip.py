@@ -7,7 +7,8 @@ from gpu_planners.arm import load_urdf
 from gpu_planners.arm.urdf.loader import planning_joints
 from gpu_planners.arm.urdf.srdf_xml import NO_SRDF, read_srdf
 from gpu_planners.arm.urdf.tip import default_tip
-from gpu_planners.arm.urdf.urdf_xml import read_urdf, read_xml_file
+from gpu_planners.arm.urdf.urdf_xml import read_urdf
+from gpu_planners.arm.urdf.xml_text import read_xml_file
 
 LIMIT = '<limit lower="-1" upper="1" velocity="1" effort="1"/>'
 SLIDE = '<limit lower="0" upper="0.04" velocity="1" effort="1"/>'

@@ -28,6 +28,7 @@ from gpu_planners.nodes.common.parameters import read, ros_default, rules_of
 from gpu_planners.nodes.common.request_error import NotBegunError, RequestError
 from gpu_planners.nodes.grid import nav2
 from gpu_planners.nodes.grid.conversions import path_message
+from gpu_planners.nodes.grid.footprints import blocked_outlines, read_footprint
 from gpu_planners.nodes.grid.leaving import ways_out
 from gpu_planners.nodes.grid.parameters import ALGORITHMS, GridParameters
 from gpu_planners.nodes.grid.routes import PathCheck, blocked_ahead, cut, nearest, reached, route, unreachable_poses
@@ -488,6 +489,128 @@ def test_costs_of_a_costmap_that_a_request_forbids():
     assert blocked_ahead(scene, frames, asked(path, max_cost=100, max_lookahead_distance=4.4), "robot") == []
 
 
+def overlap(polygon, low):
+    """Area that a polygon (V, 2) shares with the unit square from `low` on: Sutherland and Hodgman's clipping."""
+    for axis, bound, sign in ((0, low[0], 1), (0, low[0] + 1, -1), (1, low[1], 1), (1, low[1] + 1, -1)):
+        clipped = []
+        for a, b in zip(polygon, [*polygon[1:], *polygon[:1]]):
+            inside = [sign * (p[axis] - bound) >= 0 for p in (a, b)]
+            if inside[0] != inside[1]:
+                clipped.append(a + (bound - a[axis]) / (b[axis] - a[axis]) * (b - a))
+            if inside[1]:
+                clipped.append(b)
+        polygon = clipped
+        if not polygon:
+            return 0.0
+    x, y = np.array(polygon).T
+    return abs(x @ np.roll(y, 1) - y @ np.roll(x, 1)) / 2
+
+
+def meets(grid, outline, x, y, yaw):
+    """Does an outline at a pose share area with a blocked tile, or leave the map? None: too close to tell"""
+    turn = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
+    world = outline @ turn.T + (x, y)
+    u, v, angle = grid.origin
+    back = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    corners = ((world - (u, v)) @ back / grid.resolution)[:, ::-1]
+    areas = [overlap(list(corners), low) for low in np.argwhere(np.pad(grid.blocked, 8, constant_values=True)) - 8]
+    return True if max(areas) > 1e-6 else None if max(areas) > 0 else False
+
+
+OUTLINES = (
+    [[0.3, 0.2], [0.3, -0.2], [-0.3, -0.2], [-0.3, 0.2]],
+    [[0.4, 0.0], [-0.2, 0.3], [-0.1, 0.0], [-0.2, -0.3]],  # an arrow
+    [
+        [0.45, 0.1],
+        [0.45, 0.2],
+        [-0.1, 0.2],
+        [-0.1, -0.2],
+        [0.45, -0.2],
+        [0.45, -0.1],
+        [0.1, -0.1],
+        [0.1, 0.1],
+    ],  # a fork
+)
+
+
+@settings(deadline=None, max_examples=40)
+@given(seeds, st.sampled_from(OUTLINES))
+def test_outlines_meet_what_they_overlap(seed, outline):
+    rng = np.random.default_rng(seed)
+    costs = (rng.random((9, 12)) > 0.15).astype(np.uint8)
+    grid = GridMap(costs, resolution=rng.choice([0.1, 0.3]), origin=(*rng.uniform(-5, 5, 2), rng.uniform(-3, 3)))
+    outline = np.array(outline)
+    for place, yaw in zip(rng.uniform(0, 1, (6, 2)) * grid.shape, rng.uniform(-4, 4, 6)):
+        ((x, y),) = in_metres(grid, place[None])
+        expected = meets(grid, outline, x, y, yaw)
+        found = blocked_outlines(grid, grid.blocked, pose_of(stamped(x, y, yaw)), outline)
+        assert expected is None or (found.tolist() == [0]) == expected
+
+
+def test_an_outline_is_looked_at_between_poses():
+    costs = np.ones((20, 40), np.uint8)
+    costs[10, 20] = 0
+    grid, bar = GridMap(costs, resolution=0.1), np.array([[0.5, 0.05], [0.5, -0.05], [-0.5, -0.05], [-0.5, 0.05]])
+
+    def blocked(*poses):
+        both = [pose_of(stamped(*one)) for one in poses]
+        ways = Poses(*(np.concatenate([getattr(p, name) for p in both]) for name in ("points", "quaternions")), "map")
+        return blocked_outlines(grid, grid.blocked, ways, bar).tolist()
+
+    along = ((1.0, 1.05, 0.0), (3.2, 1.05, 0.0))
+    assert [blocked(one) for one in along] == [[], []] and blocked(*along) == [1]
+    assert blocked((1.0, 1.3, 0.0), (3.2, 1.3, 0.0)) == []
+    assert blocked((2.05, 1.4, 0.0), (2.05, 1.4, np.pi - 0.1)) == [1]  # it turns on the spot, through the tile
+    assert blocked((2.05, 1.4, 0.1), (2.05, 1.4, -0.1)) == []
+    assert blocked((2.05, 1.4, np.pi - 0.1), (2.05, 1.4, 0.1 - np.pi)) == []  # the shorter way
+    assert blocked((0.4, 1.4, 0.0), (1.0, 1.4, 0.0), (-9.0, 1.4, 0.0), (np.nan, 0.0, 0.0)) == [0, 1, 2, 3]  # off the map
+    with pytest.raises(RequestError, match="pose 1 of the path has no orientation"):
+        blocked((1.0, 1.3, 0.0), (3.2, 1.3))
+    back_and_forth = [(x, 1.3, 0.0) for x in (0.7, 3.2)] * 2000
+    with pytest.raises(RequestError, match="looks; allowed: 100000"):
+        blocked(*back_and_forth)
+
+
+def test_a_request_with_a_footprint():
+    data = np.zeros((20, 40), np.int8)
+    data[10, :] = 100
+    data[2, 5] = -1
+    scene = GridScene(GridParameters(device="cpu", footprint_radius=0.25, inflation_radius=1.0, unknown="free"))
+    scene.take_map(map_message(data, 0.1))
+    scene.apply()
+    frames = Frames(node=None)
+    path = SimpleNamespace(poses=[stamped(0.1 * k + 0.55, 0.75, 0.0) for k in range(20)], header=HEADER)
+    path.poses[15].pose.orientation = pose(0, 0, np.pi / 2).orientation
+    narrow = "[[0.3, 0.1], [0.3, -0.1], [-0.3,-0.1], [ -3.e-1, +.1 ]]"
+    assert blocked_ahead(scene, frames, asked(path), "robot") == []
+    assert blocked_ahead(scene, frames, asked(path, footprint=narrow), "robot") == [15, 16]
+    assert blocked_ahead(scene, frames, asked(path, footprint=narrow, max_lookahead_distance=1.45), "robot") == []
+    assert blocked_ahead(scene, frames, asked(path, footprint=narrow, max_lookahead_distance=1.55), "robot") == [15]
+    assert blocked_ahead(scene, frames, asked(path, footprint=narrow, max_cost=252), "robot") == list(range(20))
+    low = SimpleNamespace(poses=[stamped(0.55, 0.25, 0.0), stamped(0.95, 0.25, 0.0)], header=HEADER)
+    wary = {"footprint": narrow, "consider_unknown_as_obstacle": True}
+    assert blocked_ahead(scene, frames, asked(low, footprint=narrow), "robot") == []
+    assert blocked_ahead(scene, frames, asked(low, **wary), "robot") == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "[[0.1, 0.1]]",
+        "[[1, 2], [3, 4], [5]]",
+        "[[1, 2], [3, 4], [5, nan]]",
+        "[[1, 2] [3, 4], [5, 6]]",
+        "[[1, 2], [3, 4], [5, 6]",
+        "round",
+    ]
+    + ["[[1, 2], [3, 4], [5, 6e9]]", "1" * 10_000],
+)
+def test_a_footprint_that_is_none_is_refused(text):
+    with pytest.raises(RequestError, match="footprint is .*; allowed: .* 3 or more corners"):
+        read_footprint(text)
+
+
 def test_a_line_is_cut_at_its_length():
     line = np.array([[0.0, 0.0], [3.0, 4.0], [3.0, 4.0], [3.0, 10.0]])
     for distance, expected in (
@@ -613,7 +736,7 @@ def test_what_a_check_of_a_path_asks_for():
     assert PathCheck.of(SimpleNamespace(path=None)) == PathCheck()
     check = PathCheck.of(SimpleNamespace(max_cost=7, max_lookahead_distance=2.0, stop_at_first_collision=True))
     assert check == PathCheck(max_cost=7, max_lookahead_distance=2.0, stop_at_first_collision=True)
-    for field, value in (("layer_name", "static"), ("footprint", "[[0.1, 0.1]]"), ("max_lookahead_distance", np.nan)):
+    for field, value in (("layer_name", "static"), ("max_lookahead_distance", np.nan)):
         with pytest.raises(RequestError, match=f"{field} is .*; allowed: ") as error:
             PathCheck.of(SimpleNamespace(**{field: value}))
         assert error.value.code == codes.INVALID_REQUEST

@@ -229,7 +229,7 @@ def test_what_later_requests_of_is_path_valid_ask_for(running, ask):
     assert answer(max_cost=0, stop_at_first_collision=False) == (True, False, [0, 1, 2, 3])
     for wrong, words in (
         ({"layer_name": "static"}, "layer_name is 'static'; allowed: an empty text"),
-        ({"footprint": "[[0.1, 0.1]]"}, "footprint is"),
+        ({"footprint": "[[0.1, 0.1]]"}, "footprint is '[[0.1, 0.1]]'; allowed:"),
         ({"max_lookahead_distance": float("nan")}, "max_lookahead_distance is nan"),
     ):
         assert answer(**wrong) == (False, False, [])

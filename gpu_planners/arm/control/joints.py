@@ -7,7 +7,8 @@ import numpy as np
 
 from ...arguments import checked
 from ...errors import RobotDescriptionError
-from ..urdf.loader import acceleration_limits, planning_joints, speed_limits
+from ..urdf.limits import acceleration_limits, speed_limits
+from ..urdf.loader import planning_joints
 from ..urdf.srdf_xml import NO_SRDF, read_srdf
 from ..urdf.urdf_xml import read_urdf
 

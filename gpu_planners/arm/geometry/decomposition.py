@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from ...code_cache import cache_folder
 from ...errors import ObstacleError
 from ...files import read_arrays
-from .meshes import check_mesh, thickened
+from .meshes import check_mesh
 from .shapes import ConvexShape
 
 if TYPE_CHECKING:
@@ -55,15 +55,13 @@ class _Slab(NamedTuple):
 def convex_pieces(
     name: str, mesh: trimesh.Trimesh, pose: ArrayLike, tolerance: float = DEFAULT_TOLERANCE
 ) -> list[ConvexShape]:
-    """Shapes that cover a mesh: `name`, or `name#0`, `name#1`, ... when one hull is too coarse. A flat mesh becomes
-    meshes.LEAST_SIZE thick.
+    """Shapes that cover a mesh: `name`, or `name#0`, `name#1`, ... when one hull is too coarse.
 
     pose: (4, 4) pose of the mesh's frame, metres
     tolerance: m, how far a hull's surface may stick out from the mesh before it is cut; inf keeps one hull
-    Raises ObstacleError when the mesh is malformed or larger than meshes.MOST_TRIANGLES.
+    Raises ObstacleError when the mesh is flat (see meshes.thickened), malformed or larger than meshes.MOST_TRIANGLES.
     """
     check_mesh(name, mesh)
-    mesh = thickened(mesh)
     whole = ConvexShape.convex_hull(name, mesh.vertices, pose)
     if not np.isfinite(tolerance) or np.ptp(mesh.vertices, axis=0).max() <= tolerance:
         return [whole]

@@ -21,21 +21,21 @@ from ...errors import ObstacleError, RobotDescriptionError, SettingsError, short
 from ...files import MOST_BYTES, file_path
 from ...ranges import GREATEST_LENGTH
 from ..geometry.decomposition import DEFAULT_TOLERANCE, convex_pieces
-from ..geometry.meshes import EmptyMeshError, find_mesh, load_mesh, told_of
+from ..geometry.meshes import EmptyMeshError, find_mesh, load_mesh, thickened, told_of
 from ..geometry.shapes import ConvexShape
-from ..robot.model import FRAME_DTYPE, RobotModel, periodic_joints
+from ..robot.model import FRAME_DTYPE, RobotModel
 from ..robot.modified_dh import derive_rows, rotation_about, transform
+from .limits import limits_of
 from .notes import MOST_TOLD, Note, tell, warn_once
 from .self_collision import candidate_pairs, with_sampled_pairs
 from .srdf_xml import NO_SRDF, Semantics, read_srdf
 from .tip import default_tip
-from .urdf_xml import GREATEST_ANGLE, PLANNABLE, Description, Joint, read_urdf, read_xml_file
+from .urdf_xml import PLANNABLE, Description, read_urdf
+from .xml_text import read_xml_file
 
 log = logging.getLogger(__name__)
 
 BLANK = "\ufeff \t\r\n"
-DEFAULT_VELOCITY = 1.0  # rad/s or m/s where a URDF gives none, as MoveIt's timing has it
-DEFAULT_ACCELERATION_TIME = 0.5  # s to full speed where no acceleration is given; URDFs before 1.2 have no such limit
 
 
 def _capsule(name, size):
@@ -95,7 +95,7 @@ def load_urdf(
     leaders = _leaders(description, names)
     _refuse_loose_joints(description, leaders)
     kinematics = _fold_tree(description, names, fixed)
-    limits = _limits(description, names, kinematics, velocity, acceleration)
+    limits = limits_of(description, names, kinematics, velocity, acceleration)
     tip_link, tip_reason = default_tip(description, semantics, group, names)
     log.info("robot '%s': the tip link is '%s': %s", description.name, tip_link, tip_reason)
     # meshes last, since they take longest
@@ -375,93 +375,6 @@ def _fold_tree(description, names, fixed):
     }
 
 
-def _limits(description, names, kinematics, velocity, acceleration):
-    joints = [description.joints[name] for name in names]
-    periodic = periodic_joints(kinematics["frames"], len(names))
-    continuous = np.array([not joint.kind.limited for joint in joints])
-    for i in np.flatnonzero(continuous & ~periodic):
-        log.warning(
-            "joint '%s' is continuous, but a joint that mimics it slides or turns by a fraction of it, so that "
-            "a full turn changes poses: it is planned from -pi to pi",
-            names[i],
-        )
-    lower, upper = np.full(len(names), -np.pi), np.full(len(names), np.pi)
-    for i, joint in enumerate(joints):
-        if not joint.kind.limited:
-            continue
-        if joint.limits is None:
-            raise RobotDescriptionError(f"joint '{joint.name}' is {joint.type} and has no <limit>")
-        lower[i], upper[i] = joint.limits
-        if not max(-lower[i], upper[i]) <= (np.finfo(float).max if joint.kind.slides else GREATEST_ANGLE):
-            bounds = "" if joint.kind.slides else f" and within +-{GREATEST_ANGLE:g} rad, or both beyond for no end"
-            raise RobotDescriptionError(
-                f"joint '{joint.name}': the limits must be finite{bounds}, got {lower[i]:g} and {upper[i]:g}; "
-                f"correct the URDF or plan other joints (joints, group)"
-            )
-    _check_values(kinematics, np.maximum(np.abs(lower), np.abs(upper)), periodic)
-    speed = _per_joint("velocity", velocity, names, speed_limits(description.name, joints, velocity))
-    reach = _per_joint("acceleration", acceleration, names, acceleration_limits(joints, speed))
-    continuous &= periodic
-    return {"lower": lower, "upper": upper, "continuous": continuous, "velocity": speed, "acceleration": reach}
-
-
-def speed_limits(robot: str, joints: Sequence[Joint], given: Any = None) -> list[float]:
-    """The joints' velocity limits, rad/s or m/s: of the URDF, or DEFAULT_VELOCITY where it has none or 0.
-
-    robot: its name; given: the caller's own limits; joints that have one there are not warned about
-    """
-    own = given if isinstance(given, Mapping) else {}
-    unlimited = [joint.name for joint in joints if not joint.velocity and joint.name not in own]
-    if unlimited and (given is None or own is given):
-        warn_once(
-            f"the URDF of '{robot}' gives no velocity limit, or 0, for {shortened(', '.join(unlimited))}: "
-            f"{DEFAULT_VELOCITY:g} rad/s or m/s is assumed; correct the URDF, or give load_urdf a velocity"
-        )
-    return [joint.velocity or DEFAULT_VELOCITY for joint in joints]
-
-
-def acceleration_limits(joints: Sequence[Joint], speed: ArrayLike) -> list[float]:
-    """The joints' acceleration limits, rad/s^2 or m/s^2: of the URDF, or what reaches `speed` in 0.5 s."""
-    return [joint.acceleration or v / DEFAULT_ACCELERATION_TIME for joint, v in zip(joints, np.asarray(speed))]
-
-
-def _check_values(kinematics, farthest, periodic):
-    """Refuse what slides beyond GREATEST_LENGTH or turns beyond GREATEST_ANGLE. farthest: (dof,) limits, rad or m."""
-    farthest = np.where(periodic, np.minimum(farthest, np.pi), farthest)
-    for frame, name in zip(kinematics["frames"], kinematics["frame_names"]):
-        value = abs(frame["multiplier"]) * farthest[frame["joint"]] + abs(frame["offset"])
-        greatest, unit = (GREATEST_LENGTH, "m") if frame["prismatic"] else (GREATEST_ANGLE, "rad")
-        if value > greatest:
-            raise RobotDescriptionError(
-                f"joint '{name}' reaches {value:g} {unit} within its limits (or those of the "
-                f"joint that it mimics); allowed: {greatest:g} {unit}; correct the URDF or plan other joints "
-                f"(joints, group)"
-            )
-
-
-def _per_joint(what, given, names, default):
-    """(dof,) positive limits from {joint: limit}, (dof,), one number or the default."""
-    if isinstance(given, Mapping):
-        if unknown := given.keys() - set(names):
-            unknown = min(map(str, unknown))
-            raise RobotDescriptionError(f"{what} is given for '{unknown}', which is not a planning joint")
-        given = [given.get(name, value) for name, value in zip(names, default)]
-    given = default if given is None else given
-    limits = np.atleast_1d(np.asarray(given))
-    if limits.ndim != 1:
-        raise RobotDescriptionError(f"{what} must be one number or one for each joint, got {shown(given)}")
-    if limits.size not in (1, len(names)):
-        raise RobotDescriptionError(f"{what} needs one number for each of {len(names)} joints, got {limits.size}")
-    limits = np.broadcast_to(limits, len(names)).copy()
-    for name, limit in zip(names, limits):
-        if not (np.isfinite(limit) and limit > 0):
-            raise RobotDescriptionError(
-                f"joint '{name}': the {what} limit must be finite and above 0, got {limit:g}; "
-                f"correct the URDF or give {what}={{'{name}': ...}}"
-            )
-    return limits
-
-
 def _build_shapes(description, base_dir, package_dirs, hull_tolerance, notes):
     """Convex shapes posed in their links, and the number of each one's link; adds to the notes.
 
@@ -482,7 +395,7 @@ def _build_shapes(description, base_dir, package_dirs, hull_tolerance, notes):
                     path = paths[collision.filename]
                     mesh = load_mesh(name, path, collision.size)
                     notes += [Note(what, f"link '{link}' ({path})") for what in told_of(mesh)]
-                    pieces = convex_pieces(name, mesh, np.eye(4), hull_tolerance)
+                    pieces = convex_pieces(name, thickened(mesh), np.eye(4), hull_tolerance)
                 else:
                     pieces = PRIMITIVES[collision.kind](name, collision.size)
             except EmptyMeshError:

@@ -8,7 +8,8 @@ from ...errors import RobotDescriptionError, shortened, shown
 from ..robot.model import VirtualJoint
 from .notes import Note
 from .srdf_notes import odd_states, unknown_names
-from .urdf_xml import MOST_ELEMENTS, Description, numbers, parse_xml, refuse_xacro
+from .urdf_xml import MOST_ELEMENTS, Description
+from .xml_text import numbers, parse_xml, refuse_xacro
 
 VIRTUAL_TYPES = "fixed", "planar", "floating"
 

@@ -5,7 +5,6 @@ the elements that kinematics and collision need. It ignores the others (visuals,
 What is wrong with a part that can be held or left out becomes a note, and an error only where that part is planned.
 """
 
-import os
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
@@ -14,15 +13,14 @@ import numpy as np
 from lxml import etree
 
 from ...errors import RobotDescriptionError, shortened, shown
-from ...files import LONGEST_SCALAR, read_file
 from ...ranges import GREATEST_LENGTH
 from ..geometry.meshes import LEAST_SIZE
 from ..robot.modified_dh import rotation_about, transform
 from .notes import Note, nearest
+from .xml_text import numbers, parse_xml, refuse_xacro, required, unexpanded
 
 MOST_ELEMENTS = 2000  # links, joints and collision elements, each
 GREATEST_ANGLE = 1e4  # rad, of joints whose full turns count; single precision is off by 5e-4 rad there
-XACRO_LEFT_OVER = "xacro:property", "xacro:arg"  # these only give values to xacro; a macro's call stands for links
 READ = {  # the children of an element that are read here; what lies below others may be anything
     "robot": ("link", "joint"),
     "link": ("collision",),
@@ -132,63 +130,6 @@ class Description:
     notes: tuple[Note, ...] = ()
 
 
-def read_xml_file(path: str | os.PathLike, what: str) -> str:
-    """Text of an XML file in UTF-8, or else in Latin-1: ROS takes any byte in comments and names."""
-    content = read_file(path, f"the {what}", RobotDescriptionError)
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        if b"\0" in content:
-            raise RobotDescriptionError(
-                f"the {what} {shown(str(path))} cannot be read: it is not UTF-8 text: {error}"
-            ) from error
-        return content.decode("latin-1")
-
-
-def parse_xml(text: str, what: str) -> etree._Element:
-    """Root element of an XML text, its default namespace dropped. Entities and malformed XML are errors."""
-    if "<!ENTITY" in text:  # libxml2 expands them in attributes, to gigabytes
-        raise RobotDescriptionError(f"the {what} declares an XML entity (<!ENTITY ...>): write its text out")
-    # without huge_tree libxml2 bounds depth and lengths; utf-8 is what str.encode makes, whatever the text declares
-    parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, remove_comments=True, encoding="utf-8", recover=True
-    )
-    try:
-        root = etree.fromstring(text.encode(), parser)
-    except (etree.XMLSyntaxError, UnicodeEncodeError) as error:
-        raise RobotDescriptionError(f"the {what} is not well-formed XML: {error}") from error
-    for error in parser.error_log.filter_from_fatals():  # ROS takes undeclared prefixes and <?xml version="0.0"?>, too
-        if error.type_name != "ERR_UNKNOWN_VERSION":
-            raise RobotDescriptionError(
-                f"the {what} is not well-formed XML: {error.message.strip()}, line {error.line}, column {error.column}"
-            )
-    for element in root.iter(etree.Element):
-        namespace, _, name = element.tag.rpartition("}")
-        if namespace and element.prefix is None:
-            element.tag = name
-    if root.tag != "robot":
-        raise RobotDescriptionError(f"the {what}'s root element must be <robot>, got <{root.tag}>")
-    return root
-
-
-def unexpanded(element: etree._Element) -> str:
-    """The name of an element that xacro should have expanded, "" for any other."""
-    namespace, _, name = element.tag.rpartition("}")  # a prefix that is not declared is a part of the name
-    if "xacro" not in namespace and not name.startswith("xacro:"):
-        return ""
-    tag = f"xacro:{name.removeprefix('xacro:')}"
-    return "" if tag in XACRO_LEFT_OVER else tag
-
-
-def refuse_xacro(root: etree._Element, what: str) -> None:
-    """RobotDescriptionError for the first element below one that xacro should have expanded."""
-    for element in root.iter(etree.Element):
-        if tag := unexpanded(element):
-            raise RobotDescriptionError(
-                f"the {what} has <{tag}> in line {element.sourceline}: expand it with xacro first"
-            )
-
-
 def read_urdf(text: str) -> Description:
     """Raises RobotDescriptionError that names the element."""
     root = parse_xml(text, "URDF")
@@ -198,7 +139,7 @@ def read_urdf(text: str) -> Description:
             raise RobotDescriptionError(f"the URDF has {count} elements {path}; allowed: {MOST_ELEMENTS}")
     links, joints, only_seen = {}, {}, []
     for element in root.findall("link"):
-        name = _required(element, "name", "a <link>")
+        name = required(element, "name", "a <link>")
         if name in links:
             raise RobotDescriptionError(f"link '{name}' is defined twice")
         links[name] = tuple(_read_collision(child, f"link '{name}'", notes) for child in element.findall("collision"))
@@ -235,19 +176,6 @@ def _unread_elements(element, place):
                 yield Note(PASSED_OVER, told)
 
 
-def numbers(text: str, count: int, what: str, greatest: float = np.inf) -> np.ndarray:
-    """(count,) finite numbers of an attribute's text, none beyond +-greatest."""
-    try:
-        values = np.array([float(word) for word in text.replace(",", " ").split()])
-    except ValueError:
-        values = np.zeros(0)
-    if len(values) != count or not np.isfinite(values).all():
-        raise RobotDescriptionError(f"{what}: expected {count} finite number{'s' * (count > 1)}, got {shown(text)}")
-    if (np.abs(values) > greatest).any():
-        raise RobotDescriptionError(f"{what}: numbers must be within +-{greatest:g}, got {shown(text)}")
-    return values
-
-
 def read_origin(element: etree._Element, what: str) -> np.ndarray:
     """(4, 4) of the element's <origin>; the identity when it has none."""
     origin = element.find("origin")
@@ -270,18 +198,6 @@ def read_origin(element: etree._Element, what: str) -> np.ndarray:
     return transform(about[2] @ about[1] @ about[0], position)
 
 
-def _required(element, attribute, what):
-    value = element.get(attribute)
-    if not value:
-        raise RobotDescriptionError(f"{what} in line {element.sourceline} has no attribute '{attribute}'")
-    if len(value) > LONGEST_SCALAR:
-        raise RobotDescriptionError(
-            f"{what} in line {element.sourceline}: the attribute '{attribute}' has "
-            f"{len(value)} characters; allowed: {LONGEST_SCALAR}"
-        )
-    return value
-
-
 def _read_collision(element, what, notes):
     geometry = element.find("geometry")
     children = [] if geometry is None else list(geometry)
@@ -294,13 +210,13 @@ def _read_collision(element, what, notes):
     notes += [Note(PASSED_OVER, f"<{child.tag}> in the geometry of {what}") for child in children if child is not shape]
     what_shape = f"{what}, collision <{shape.tag}>"
     if shape.tag == "mesh":
-        filename, scale = _required(shape, "filename", what_shape), shape.get("scale", "1 1 1")
+        filename, scale = required(shape, "filename", what_shape), shape.get("scale", "1 1 1")
         count = 1 if len(scale.split()) == 1 else 3
         size = np.broadcast_to(numbers(scale, count, f"{what_shape} scale", GREATEST_LENGTH), 3)
         bad = (size == 0).any()
     else:
         parts = [
-            numbers(_required(shape, key, what_shape), count, f"{what_shape} {key}", GREATEST_LENGTH)
+            numbers(required(shape, key, what_shape), count, f"{what_shape} {key}", GREATEST_LENGTH)
             for key, count in GEOMETRIES[shape.tag].items()
         ]
         filename, size = "", np.concatenate(parts)
@@ -314,7 +230,7 @@ def _read_collision(element, what, notes):
 
 
 def _read_joint(element, notes):
-    name = _required(element, "name", "a <joint>")
+    name = required(element, "name", "a <joint>")
     what = f"joint '{name}'"
     if element.get("type") not in JOINT_TYPES:
         given = shown(element.get("type"))
@@ -325,7 +241,7 @@ def _read_joint(element, notes):
         end = element.find(tag)
         if end is None:
             raise RobotDescriptionError(f"{what} has no <{tag}>")
-        ends.append(_required(end, "link", f"{what}, <{tag}>"))
+        ends.append(required(end, "link", f"{what}, <{tag}>"))
     axis, fault = np.array([1.0, 0, 0]), ""
     if kind.plannable and element.find("axis") is not None:
         axis = numbers(element.find("axis").get("xyz", "1 0 0"), 3, f"{what}, <axis xyz>")
@@ -337,7 +253,7 @@ def _read_joint(element, notes):
     limits, velocity, acceleration, wrong = _read_limit(element.find("limit"), kind)
     mimic = element.find("mimic") if kind.plannable else None
     if mimic is not None:
-        leader, texts = _required(mimic, "joint", f"{what}, <mimic>"), {"multiplier": "1", "offset": "0"}
+        leader, texts = required(mimic, "joint", f"{what}, <mimic>"), {"multiplier": "1", "offset": "0"}
         factors = (numbers(mimic.get(key, text), 1, f"{what}, <mimic {key}>") for key, text in texts.items())
         mimic = (leader, *(float(factor[0]) for factor in factors))
     joint_type, held = element.get("type"), ""

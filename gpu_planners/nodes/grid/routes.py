@@ -10,11 +10,12 @@ from nav_msgs.msg import Path
 from ...errors import shown
 from ...grid import GridMap
 from ..common import map_codes as codes
-from ..common.map_messages import HIGHEST, LETHAL, UNKNOWN, Poses, as_poses, pose_of
+from ..common.map_messages import LETHAL, UNKNOWN, Poses, as_poses, pose_of
 from ..common.map_scene import Frames
 from ..common.request_error import RequestError
 from .agent_planning import AgentsPlan, check_orientations
 from .conversions import CODES, path_message
+from .footprints import blocked_outlines, read_footprint
 from .leaving import parts_of, ways_out
 from .scene import GridScene
 
@@ -157,14 +158,9 @@ class PathCheck(NamedTuple):
     def of(cls, request: Any) -> "PathCheck":
         """RequestError where it asks for what there is not."""
         check = cls()._replace(**{name: getattr(request, name) for name in cls._fields if hasattr(request, name)})
-        for name, why in (
-            ("layer_name", "the map has no layers"),
-            ("footprint", "the robot is a disc of the radius footprint_radius"),
-        ):
-            if value := getattr(check, name):
-                raise RequestError(
-                    codes.INVALID_REQUEST, f"{name} is {shown(value)}; allowed: an empty text, for {why}"
-                )
+        if check.layer_name:
+            text = f"layer_name is {shown(check.layer_name)}; allowed: an empty text, for the map has no layers"
+            raise RequestError(codes.INVALID_REQUEST, text)
         if math.isnan(check.max_lookahead_distance):
             raise RequestError(
                 codes.INVALID_REQUEST, "max_lookahead_distance is nan; allowed: metres, all if not above 0"
@@ -172,16 +168,19 @@ class PathCheck(NamedTuple):
         return check
 
     def floor(self, scene: GridScene) -> GridMap:
-        """The map without the tiles that the request forbids."""
-        grid, forbidden = scene.require_map(), None
-        if self.max_cost <= HIGHEST:
-            costs = scene.nav2_costs
-            forbidden = (costs >= self.max_cost) & (costs != UNKNOWN) | (self.max_cost == 0)
-        if self.consider_unknown_as_obstacle:
-            forbidden = scene.unknown if forbidden is None else forbidden | scene.unknown
-        if forbidden is None:
+        """The map without the tiles that the request forbids a disc's centre."""
+        grid, forbidden = scene.require_map(), self.forbidden(scene)
+        if not forbidden.any():
             return grid
         return GridMap(np.where(forbidden, 0, grid.costs), grid.connectivity, grid.resolution, grid.origin)
+
+    def forbidden(self, scene: GridScene) -> np.ndarray:
+        """(rows, cols) bool or (): the tiles of too high a cost, and unknown ones where these count."""
+        forbidden: np.ndarray = np.zeros((), bool)
+        if self.max_cost < LETHAL:
+            costs = scene.nav2_costs
+            forbidden = (costs >= self.max_cost) & (costs != UNKNOWN) | (self.max_cost == 0)
+        return forbidden | scene.unknown if self.consider_unknown_as_obstacle else forbidden
 
 
 def blocked_ahead(scene: GridScene, frames: Frames, request: Any, robot_frame: str) -> list[int]:
@@ -192,18 +191,29 @@ def blocked_ahead(scene: GridScene, frames: Frames, request: Any, robot_frame: s
     path, check = request.path, PathCheck.of(request)
     if not path.poses:
         raise RequestError(codes.INVALID_REQUEST, "the path has no poses; allowed: 1 or more")
-    grid = check.floor(scene)
+    scene.require_map()
+    outline = read_footprint(check.footprint) if check.footprint else None
     poses = as_poses([pose.pose for pose in path.poses], path.header.frame_id or path.poses[0].header.frame_id)
-    points = frames.to_map(poses, scene.frame, "the path").points[:, :2]
+    poses = frames.to_map(poses, scene.frame, "the path")
     try:
-        first = nearest(points, frames.origin_of(robot_frame, scene.frame, "the start").points[0, :2])
+        first = nearest(poses.points[:, :2], frames.origin_of(robot_frame, scene.frame, "the start").points[0, :2])
     except RequestError:
         first = 0
-    points = points[first:]
-    if check.max_lookahead_distance > 0:
-        points = cut(points, check.max_lookahead_distance)
-    blocked = (first + unreachable_poses(grid, points)).tolist()
+    poses, metres = poses[first:], check.max_lookahead_distance
+    points = poses.points[:, :2]
+    if outline is None:
+        found = unreachable_poses(check.floor(scene), cut(points, metres) if metres > 0 else points)
+    else:
+        forbidden = scene.obstacles | check.forbidden(scene)
+        count = count_within(points, metres) if metres > 0 else len(points)
+        found = blocked_outlines(scene.require_map(), forbidden, poses[:count], outline)
+    blocked = (first + found).tolist()
     return blocked[:1] if check.stop_at_first_collision else blocked
+
+
+def count_within(points: np.ndarray, distance: float) -> int:
+    """How many points (K, 2) of a line come within so many metres along it."""
+    return 1 + int(np.searchsorted(np.cumsum(np.hypot(*np.diff(points, axis=0).T)), distance, side="right"))
 
 
 def cut(points: np.ndarray, distance: float) -> np.ndarray:
