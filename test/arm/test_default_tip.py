@@ -170,6 +170,19 @@ def test_tips_of_real_robots(name):
     assert default_tip(description, NO_SRDF, None, names)[0] == EXAMPLES[name]
 
 
+def test_an_effector_may_name_the_group_of_its_arm():
+    """As SRDFs of pinocchio's robots do."""
+    srdf = SRDF.format(JOINTS, "flange").replace('group="hand"', 'group="arm"').replace('parent_group="arm"', "")
+    model = load_urdf(str(Robot().fix("l4", "flange", "deeper")), srdf, group="arm")
+    assert model.tip_link == "flange" and "end effector" in model.tip_reason
+
+
+def test_fingers_that_are_fixed_are_no_tip():
+    assert tip(Robot().fix("l4", "hand", "left_finger", "left_tip").fix("hand", "right_finger")) == "hand"
+    assert tip(Robot().fix("l4", "wrist", "hand").fix("hand", "camera_link", "camera_optical_frame")) == "hand"
+    assert tip(Robot(2).add("l2", "finger").fix("finger", "finger_tip"), joints=["finger_joint"]) == "finger_tip"
+
+
 def test_an_effector_of_another_group_is_passed_over():
     description = read_urdf(str(Robot().fix("l4", "flange", "plate")))
     srdf = f"{SRDF.format(JOINTS, 'flange')}".replace('parent_group="arm"', 'parent_group="hand"')

@@ -375,7 +375,7 @@ def test_a_sound_srdf_is_not_told_of(caplog):
       parent_link="b" parent_group="all"/><disable_collisions link1="a" link2="c" reason="Never"/>
       <rotor_params/><gripper name="g"/><link_sphere_approximation link="a"/>
       <group_state name="s" group="arm">{J1}{J2}<joint name="f" value="5"/>
-      <joint name="v" value="0 0 0 0 0 0 1"/></group_state></robot>"""
+      <joint name="v" value="0 0 0 0 0 0 1"/><joint name="root_joint" value="0 0 0 0 0 0 1"/></group_state></robot>"""
     arm, told = load(caplog, robot(ARM, link("c", ""), follow), srdf, group="arm")
     assert not told and arm.named_states.keys() == {"s"}
 

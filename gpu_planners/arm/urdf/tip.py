@@ -109,7 +109,12 @@ class _Tree:
 
     def fingers(self, semantics: Semantics) -> set[str]:
         """Names of all joints of grippers."""
-        tops = {name for effector in semantics.end_effectors for name in semantics.groups.get(effector.group, ())}
+        tops = {
+            name
+            for effector in semantics.end_effectors
+            for name in semantics.groups.get(effector.group, ())
+            if effector.parent_link in self._way(self.joints[name].parent)  # some name the arm's own group
+        }
         carried = [
             joint
             for joint in self.joints.values()
@@ -178,10 +183,11 @@ class _Tree:
         return links
 
     def last_link(self, link: str) -> str:
-        """The link that most fixed joints join to a link one behind the other; none of a sensor."""
-        depth = {link: 0}
+        """The link that most fixed joints join to a link one behind the other; none of a sensor, nor a finger."""
+        depth, of_finger = {link: 0}, FINGER.search(link)
         for joint in self.joints.values():
-            if joint.type == "fixed" and joint.parent in depth and not SENSOR.search(joint.child):
+            other = SENSOR.search(joint.child) or (FINGER.search(joint.child) and not of_finger)
+            if joint.type == "fixed" and joint.parent in depth and not other:
                 depth[joint.child] = depth[joint.parent] + 1
         return max(depth, key=depth.__getitem__)
 
