@@ -1,5 +1,8 @@
 """On the CPU: fields, and each agent's options sorted by what they cost if nobody is in the way."""
 
+import mmap
+from typing import Any
+
 import numba
 import numpy as np
 from numba import prange
@@ -13,6 +16,7 @@ from .motion import Options
 from .repair import Change, repair_fields
 
 SHARED_AGENTS = 2048  # fewer are ranked, and moved, on one thread: others take long to wake up
+PRIVATE: dict[str, int] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS}
 NO_OPTION = np.int32(2**30)  # a cost that no option has
 FIRST_TIE = 4096  # what a unit of cost is worth against coming nearer early
 
@@ -24,6 +28,7 @@ class CpuFleet:
         self._lanes = lanes
         self.take_options(options, rules)
         self._values = np.zeros((0, lanes.free.size * lanes.headings), np.uint8)
+        self._memory: Any = None  # of the values
 
     def take_options(self, options: Options, rules: Rules):
         """Take what agents can do now, and when they conflict."""
@@ -37,9 +42,16 @@ class CpuFleet:
 
     def grow(self, before: int, rows: int):
         """Make room for `rows` fields; the first `before` stay."""
-        grown = np.empty((rows, self._values.shape[1]), np.uint8)
-        grown[:before] = self._values[:before]
-        self._values = grown
+        states, memory, self._values = self._values.shape[1], self._memory, np.zeros((0, 0), np.uint8)
+        if memory is None:
+            self._memory = mmap.mmap(-1, rows * states, **PRIVATE)
+        else:
+            try:  # the kernel moves pages; to copy gigabytes would take longer than a step
+                memory.resize(rows * states)
+            except (BufferError, SystemError):  # somebody holds a view, or it cannot
+                self._memory = mmap.mmap(-1, rows * states, **PRIVATE)
+                self._memory[: before * states] = memory[: before * states]
+        self._values = np.frombuffer(self._memory, np.uint8).reshape(rows, states)
 
     def host_fields(self, slots: np.ndarray) -> np.ndarray:
         """-> (rows, states) uint8 fields, of which those in `slots`, where not negative, can be read here"""
