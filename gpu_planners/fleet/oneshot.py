@@ -21,6 +21,7 @@ from ..parallel.team import NEVER, clock_ns
 from . import joint
 from .arguments import checked_headings, checked_places, checked_speeds
 from .clock import deadline_after, fits, late, part_of
+from .feasibility import unsolvable
 from .gathering import assigned, exchanged, into_sink
 from .guidance import Guidance
 from .instance import Instance, Model, arrivals
@@ -29,6 +30,7 @@ from .lacam import first_plan, new_tree, rehash
 from .plan import NO_PLAN, OUT_OF_TIME, STUCK, FleetPlan
 from .refine import Moving
 from .spread import spread_out
+from .ways import ground_of
 
 STEPS_SHARE, SPREAD_SHARE, AGAIN_SHARE = 0.5, 0.3, 0.5  # of the time that is left when another search begins
 LANES_SHARE = 0.3  # of the time that is left when lanes are planned
@@ -236,6 +238,7 @@ def _warm(plain, fleet, whose):
         return
     _warmed.add(kind)
     with told_if_slow("a fleet's search for a whole plan"):
+        unsolvable(*np.array([[0, 2], [2, 0]], np.int32), ground_of(np.ones((2, 3), bool))[0], True, NEVER)
         if not plain or fleet.motion.headings > 1:
             side = 4 * fleet.settings.size
             tiny = type(fleet)(GridMap(np.ones((side, side), np.uint8)), fleet.motion.name, "cpu", fleet.settings)
