@@ -563,7 +563,12 @@ def test_an_outline_is_looked_at_between_poses():
     assert blocked((2.05, 1.4, 0.0), (2.05, 1.4, np.pi - 0.1)) == [1]  # it turns on the spot, through the tile
     assert blocked((2.05, 1.4, 0.1), (2.05, 1.4, -0.1)) == []
     assert blocked((2.05, 1.4, np.pi - 0.1), (2.05, 1.4, 0.1 - np.pi)) == []  # the shorter way
-    assert blocked((0.4, 1.4, 0.0), (1.0, 1.4, 0.0), (-9.0, 1.4, 0.0), (np.nan, 0.0, 0.0)) == [0, 1, 2, 3]  # off the map
+    assert blocked((0.4, 1.4, 0.0), (1.0, 1.4, 0.0), (-9.0, 1.4, 0.0), (np.nan, 0.0, 0.0)) == [
+        0,
+        1,
+        2,
+        3,
+    ]  # off the map
     with pytest.raises(RequestError, match="pose 1 of the path has no orientation"):
         blocked((1.0, 1.3, 0.0), (3.2, 1.3))
     back_and_forth = [(x, 1.3, 0.0) for x in (0.7, 3.2)] * 2000

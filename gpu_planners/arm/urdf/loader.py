@@ -73,7 +73,7 @@ def load_urdf(
     urdf, srdf: path, or the XML text itself (starts with "<")
     package_dirs: where to look for meshes named by package:// or, for a URDF given as text, by relative paths
     joints: names of the planning joints in the order of q; default: those of `group`, else every joint that moves
-        and mimics none, in the order of the tree
+        and mimics none, in the order of the tree; without those that are held, such as a joint with equal limits
     fixed: {joint: value} of joints that are not planned, rad or m; others stay at 0, or at the limit nearest to 0
     group: an SRDF group that gives the planning joints
     velocity, acceleration: {joint: limit}, (dof,) or one number; default: the URDF's velocity, or 1 rad/s or m/s with
@@ -82,7 +82,8 @@ def load_urdf(
         than this, metres; then it is cut into several; inf: always one hull
     self_collisions: False: no links are checked against each other, which spares the sampling without an SRDF
 
-    Scripts call it with these ten arguments, so they stay. Raises RobotDescriptionError that names the element.
+    What harms nothing is held, left out or passed over, and told in a warning. Scripts call it with these ten
+    arguments, so they stay. Raises RobotDescriptionError that names the element.
     """
     if not hull_tolerance > 0:
         raise SettingsError(
