@@ -24,7 +24,7 @@ MOVING = ("revolute", "continuous", "prismatic")
 @dataclass(frozen=True)
 class Description:
     """title: in tables;  urdf, srdf: below example-robot-data's robots/, or below our urdf/ where `own`; without an
-    SRDF the pairs of links that can meet are found by sampling
+    SRDF all pairs of links are checked that are not proven to stay apart
     joints: pattern of the planning joints' names;  tips: the links that hold the end effectors' centres
     fixed: {joint: value} of joints that are not planned, rad or m; others stay at 0 or at the limit nearest to it
     """
@@ -81,7 +81,7 @@ ROBOTS = {
 class Rig:
     """A robot to plan for, and the files that it came from.
 
-    srdf: None where the pairs of links that can meet were found by sampling;  package_dir: where package:// begins
+    srdf: None where the description has none;  package_dir: where package:// begins
     model: RobotModel of the planning joints, each mesh as one hull unless told otherwise
     tips: the links that hold the end effectors' centres
     fixed: {joint: value} of the joints that are not planned and mimic none, rad or m

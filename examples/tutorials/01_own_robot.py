@@ -31,8 +31,8 @@ out.mkdir(exist_ok=True)
 #
 # ``package_dirs`` are the folders in which the packages of ``package://`` paths lie. A missing mesh, or a macro that
 # xacro did not expand, is an error: run ``xacro robot.urdf.xacro > robot.urdf`` first. An SRDF (``srdf=``, with
-# ``group=``) says which links may touch; MoveIt's setup assistant writes one. Without it, 10,000 configurations are
-# sampled, and pairs of links that always or never met are left out.
+# ``group=``) says which links may touch; MoveIt's setup assistant writes one. Without it, all pairs
+# of links are checked but those that are adjacent, proven never to meet, or touch wherever the joints stand.
 
 share = example_robots_share()
 urdf = share / "example-robot-data/robots/ur_description/urdf/ur10_robot.urdf"

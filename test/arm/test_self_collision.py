@@ -1,4 +1,5 @@
-"""Self-collision pairs: from an SRDF, or found by sampling; the four-axis arm of [DL14] has the paper's pairs."""
+"""Self-collision pairs: from an SRDF, or all that are not proven apart; the four-axis arm of [DL14] has the paper's
+pairs."""
 
 import json
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from benchmarks.problems import data_dir, missing_data, robot_files
 from gpu_planners.arm import CollisionChecker, CollisionWorld
 from gpu_planners.arm.urdf.loader import load_urdf
-from gpu_planners.arm.urdf.self_collision import with_sampled_pairs
+from gpu_planners.arm.urdf.self_collision import ALWAYS, NEVER
 
 needs_data = pytest.mark.skipif(missing_data() is not None, reason=str(missing_data()))
 
@@ -43,7 +44,7 @@ def fold(reach):
     )
 
 
-@pytest.mark.parametrize("reach, reason", [("never", "never collides"), ("always", "collides in"), ("some", None)])
+@pytest.mark.parametrize("reach, reason", [("never", NEVER), ("always", ALWAYS), ("some", None)])
 def test_never_and_always_colliding_pairs_are_left_out_and_listed(reach, reason):
     robot = load_urdf(fold(reach))
     listed = {frozenset((a, b)): why for a, b, why in robot.disabled_pairs}
@@ -52,11 +53,11 @@ def test_never_and_always_colliding_pairs_are_left_out_and_listed(reach, reason)
     if reason is None:
         assert link_pairs(robot) == {outer} and outer not in listed
     else:
-        assert link_pairs(robot) == set() and listed[outer].startswith(reason)
+        assert link_pairs(robot) == set() and listed[outer] == reason
 
 
 def test_a_pair_that_meets_only_where_another_joint_stands_elsewhere_is_kept():
-    """Without an SRDF a joint that is not planned is sampled, too, so that it may move without being sampled again."""
+    """Without an SRDF the proof lets joints that are not planned move, too."""
     robot = load_urdf(fold("some"), joints=["j0"])  # the third link is stretched out: it meets the first only if folded
     assert link_pairs(robot) == {frozenset(("l0", "l2"))}
     assert not CollisionChecker(robot.with_other_joints({"j1": 2.6}), CollisionWorld(), "cpu").configurations_valid(
@@ -78,12 +79,13 @@ def test_an_srdf_decides_instead():
 
 
 @needs_data
-def test_sampling_finds_nearly_the_srdf_pairs_of_the_panda():
-    by_srdf, sampled = (load_urdf(robot_files("panda")[0], srdf) for srdf in (robot_files("panda")[1], None))
-    assert link_pairs(by_srdf) <= link_pairs(sampled)
-    assert link_pairs(sampled) - link_pairs(by_srdf) <= {frozenset(("panda_link2", "panda_link6"))}
-    again = with_sampled_pairs(load_urdf(robot_files("panda")[0]))
-    np.testing.assert_array_equal(again.self_collision_pairs, sampled.self_collision_pairs)
+def test_the_pandas_pairs_without_an_srdf_hold_those_with_it():
+    """MoveIt's assistant disables 21 pairs that its samples never saw meet; 12 of them are proven never to."""
+    by_srdf, proven = (load_urdf(robot_files("panda")[0], srdf) for srdf in (robot_files("panda")[1], None))
+    assert link_pairs(by_srdf) <= link_pairs(proven)
+    assert len(link_pairs(proven)) <= len(link_pairs(by_srdf)) + 8 and not proven.touching_pairs
+    far = {("panda_link0", "panda_link2"), ("panda_link1", "panda_link3"), ("panda_link2", "panda_link4")}
+    assert far <= {(a, b) for a, b, why in proven.disabled_pairs if why == NEVER}
 
 
 URDF = Path(__file__).resolve().parents[2] / "urdf"

@@ -127,14 +127,14 @@ def test_a_motion_whose_node_has_ended_does_not_stay(pair, monkeypatch):
     running.wait_until(lambda: ask(running).code == PlanMotion.Response.SUCCESS, 20)
 
 
-def test_the_other_arm_is_not_sampled_for_self_collisions(pair, monkeypatch):
+def test_nothing_is_proven_of_the_other_arms_links(pair, monkeypatch):
     """Which of its links may touch each other does not matter here."""
     running, other = pair
 
-    def sampled(*_):
-        raise AssertionError("sampled")
+    def never(*_):
+        raise AssertionError("proven")
 
-    monkeypatch.setattr("gpu_planners.arm.urdf.loader.with_sampled_pairs", sampled)
+    monkeypatch.setattr("gpu_planners.arm.urdf.never_meet.LinkPairs.never", never)
     other.description.publish(String(data=ROBOT))
     running.wait_until(lambda: "joint_states lack" in running.problem, 20)
 

@@ -64,6 +64,7 @@ class RobotModel:
     shape_frame: (S,) int32 frame of the shape, -1 when it is fixed to the root
     self_collision_pairs: (P, 2) int32 indices into shapes; never two shapes of one frame
     disabled_pairs: (link, link, reason) of every pair of links that is not checked
+    touching_pairs: (link, link) of those that nobody disabled and no proof covers: they are taken to touch by design
     named_states: {name: (dof,)} of the SRDF's group states that give every planning joint
     tip_link: default end-effector link; tip_reason: why it is that one
     other_joints: {name: (lower, upper)} of joints that move, are not planned and mimic none (a gripper's), rad or m
@@ -95,6 +96,7 @@ class RobotModel:
     tip_link: str
     tip_reason: str = ""
     named_states: dict[str, np.ndarray] = field(default_factory=dict)
+    touching_pairs: tuple[tuple[str, str], ...] = ()
     other_joints: dict[str, tuple[float, float]] = field(default_factory=dict)
     mimic_joints: tuple[str, ...] = ()
     virtual_joints: tuple[VirtualJoint, ...] = ()

@@ -9,7 +9,7 @@ import functools
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -27,7 +27,7 @@ from ..robot.model import FRAME_DTYPE, RobotModel
 from ..robot.modified_dh import derive_rows, rotation_about, transform
 from .limits import limits_of
 from .notes import MOST_TOLD, Note, tell, warn_once
-from .self_collision import candidate_pairs, with_sampled_pairs
+from .self_collision import ALWAYS, pairs_of_shapes
 from .srdf_xml import NO_SRDF, Semantics, read_srdf
 from .tip import default_tip
 from .urdf_xml import PLANNABLE, Description, read_urdf
@@ -80,7 +80,7 @@ def load_urdf(
         a warning where it has none or 0, and the acceleration of URDF 1.2, or one that reaches the velocity in 0.5 s
     hull_tolerance: a collision mesh becomes one convex hull unless the hull's surface sticks out from the mesh by more
         than this, metres; then it is cut into several; inf: always one hull
-    self_collisions: False: no links are checked against each other, which spares the sampling without an SRDF
+    self_collisions: False: no links are checked against each other
 
     What harms nothing is held, left out or passed over, and told in a warning. Scripts call it with these ten
     arguments, so they stay. Raises RobotDescriptionError that names the element.
@@ -105,15 +105,11 @@ def load_urdf(
     tell(f"the URDF of '{description.name}'", notes)
     tell(f"the SRDF of '{description.name}'", semantics.notes)
     fields = kinematics | limits | {"tip_link": tip_link, "tip_reason": tip_reason}
-    robot = _model(description, semantics, names, fields, shapes, shape_link)
-    if not self_collisions:
-        return replace(robot, self_collision_pairs=robot.self_collision_pairs[:0])
-    sampled = semantics.disabled is None and len(robot.self_collision_pairs)
-    return _with_sampled_pairs(robot, description) if sampled else robot
+    return _model(description, semantics, names, fields, shapes, shape_link, self_collisions)
 
 
-def _model(description, semantics, names, fields, shapes, shape_link):
-    """The RobotModel with all pairs of shapes that may collide as far as the descriptions say."""
+def _model(description, semantics, names, fields, shapes, shape_link, self_collisions):
+    """The RobotModel."""
     link_frame, joints = fields["link_frame"], description.joints.values()
     frame_of = dict(zip(fields["link_names"], link_frame))
     if unseen := [link for link in description.only_seen if frame_of[link] >= 0]:
@@ -121,9 +117,14 @@ def _model(description, semantics, names, fields, shapes, shape_link):
             f"the URDF of '{description.name}' has links that move with a visual, but no collision geometry, so they "
             f"collide with nothing: {shortened(', '.join(unseen))}"
         )
-    adjacent = {frozenset((joint.parent, joint.child)) for joint in joints}
-    disabled = semantics.disabled or {}
-    pairs, disabled_pairs = candidate_pairs(fields["link_names"], link_frame, shape_link, adjacent, disabled)
+    disabled = semantics.disabled if self_collisions else semantics.disabled or {}
+    pairs, disabled_pairs = pairs_of_shapes(description, link_frame, shapes, shape_link, disabled)
+    if touching := tuple((a, b) for a, b, reason in disabled_pairs if reason == ALWAYS):
+        warn_once(
+            f"without an SRDF that disables pairs of links, '{description.name}' is taken to have links that touch by "
+            f"design, since they meet wherever its joints stand; they are not checked against each other: "
+            + ", ".join(f"{a} and {b}" for a, b in touching)
+        )
     movable = [joint for joint in joints if joint.kind.plannable]
     others = [joint for joint in movable if not joint.mimic and joint.name not in names]
     return RobotModel(
@@ -134,8 +135,9 @@ def _model(description, semantics, names, fields, shapes, shape_link):
         shapes=_in_frames(shapes, shape_link, fields),
         shape_link=shape_link,
         shape_frame=link_frame[shape_link],
-        self_collision_pairs=pairs,
+        self_collision_pairs=pairs if self_collisions else pairs[:0],
         disabled_pairs=disabled_pairs,
+        touching_pairs=touching,
         named_states={
             state: np.array([given[name] for name in names])
             for state, given in semantics.states.items()
@@ -173,40 +175,10 @@ class _Tree:
         return _fold_tree(self.description, self.names, fixed)
 
 
-def _with_sampled_pairs(robot, description):
-    """`with_sampled_pairs`, with other joints moving too: what it leaves out holds wherever a gripper stands."""
-    others = [description.joints[name] for name in robot.other_joints]
-    lower, upper = np.array([_sampled(joint) for joint in others]).reshape(-1, 2).T
-    names = (*robot.joint_names, *robot.other_joints)
-    try:
-        kinematics = _fold_tree(description, names, {})
-        sampled = with_sampled_pairs(
-            replace(
-                robot,
-                joint_names=names,
-                lower=np.concatenate([robot.lower, lower]),
-                upper=np.concatenate([robot.upper, upper]),
-                continuous=np.concatenate([robot.continuous, np.zeros(len(others), bool)]),
-                **kinematics,
-                shapes=_in_frames(robot.tree.link_shapes, robot.shape_link, kinematics),
-                shape_frame=kinematics["link_frame"][robot.shape_link],
-            )
-        )
-    except RobotDescriptionError:  # other joints that reach farther than can be checked stay where they are
-        sampled = with_sampled_pairs(robot)
-    return replace(robot, self_collision_pairs=sampled.self_collision_pairs, disabled_pairs=sampled.disabled_pairs)
-
-
 def _in_frames(link_shapes, shape_link, kinematics):
     """Shapes posed in their links -> posed in the frames that carry these."""
     T = kinematics["T_frame_link"]
     return tuple(shape.moved(T[link]) for shape, link in zip(link_shapes, shape_link, strict=True))
-
-
-def _sampled(joint):
-    """(lower, upper) for samples of a joint that is not planned."""
-    endless = 0.0 if joint.kind.slides else np.pi
-    return joint.range if np.isfinite(joint.range).all() else (-endless, endless)
 
 
 def _read_text(source, what):

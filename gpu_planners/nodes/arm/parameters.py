@@ -56,7 +56,9 @@ class ArmParameters(NodeParameters):
     """Parameters of the node arm_planner."""
 
     robot_description_file: str = setting("", "URDF file; empty: wait for the topic robot_description", read_only=True)
-    srdf_file: str = setting("", "SRDF file; empty: pairs that may collide are found by sampling", read_only=True)
+    srdf_file: str = setting(
+        "", "SRDF file; empty: all pairs of links are checked that are not proven to stay apart", read_only=True
+    )
     package_dirs: tuple = setting((), "Folders of the packages of package:// mesh paths", items=str, read_only=True)
     group: str = setting("", "SRDF group to plan; empty: `joints`, or the only group", read_only=True)
     joints: tuple = setting((), "Joints to plan, in the order of q; empty: those of `group`", items=str, read_only=True)
