@@ -12,6 +12,7 @@ from .report import Table
 
 NAMES = (
     "contacts",
+    "pairs",
     "motions",
     "meshes",
     "worlds",

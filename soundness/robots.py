@@ -87,6 +87,7 @@ class Rig:
         planned = [n for n in free if re.fullmatch(description.joints or ".*", n)]
         fixed = {n: _rest(joints[n]) for n in free if n not in planned}
         share = folder.parent.parent
+        self.urdf, self.share = urdf, share
         self.robot = load_urdf(urdf, package_dirs=[share], joints=planned, fixed=fixed, velocity=1.0)
         self.oracle = Oracle(urdf, share, self.robot, fixed)
         self.world = CollisionWorld()

@@ -57,7 +57,7 @@ def run(options: argparse.Namespace, _rest: list[str]) -> None:
 def _robot_tables(options):
     from .robots import load_robot
 
-    robot = load_robot(options, self_collisions=False)  # to find the pairs may take longer than all else
+    robot = load_robot(options)
     table = _table(f"Robot {escape(robot.name)}", "what", "value")
     table.add_row("root link", escape(robot.root_link))
     table.add_row("tip link", escape(f"{robot.tip_link}: {robot.tip_reason}"))
@@ -76,7 +76,20 @@ def _robot_tables(options):
     for name, lower, upper, endless, velocity, acceleration in rows:
         limits = "without end" if endless else _range(lower, upper)
         joints.add_row(escape(name), limits, f"{velocity:.4g}", f"{acceleration:.4g}")
-    return table, joints
+    return table, joints, _pairs_table(robot)
+
+
+def _pairs_table(robot):
+    links = robot.shape_link[robot.self_collision_pairs]
+    checked = len({frozenset(pair) for pair in links.reshape(-1, 2).tolist()})
+    table = _table("Pairs of links", "what becomes of them", "pairs", "which")
+    table.add_row("checked against each other", str(checked), f"{len(links)} pairs of bodies")
+    reasons = {}
+    for a, b, reason in robot.disabled_pairs:
+        reasons.setdefault(reason, []).append(f"{a} - {b}")
+    for reason, names in reasons.items():
+        table.add_row(f"left out: {escape(reason)}", str(len(names)), escape(", ".join(names)))
+    return table
 
 
 def _range(lower, upper):

@@ -25,7 +25,7 @@ from . import shapes
 
 Configuration = Annotated[ArrayLike, Numbers((None,)), ConfigurationError]
 MOVABLE = ("revolute", "continuous", "prismatic")
-SAMPLES, ALWAYS = 200, 0.95  # configurations; pairs of links that overlap in this share of them touch by design
+SAMPLES = 200  # configurations; pairs of links that overlap in all of them touch by design
 _LOADER = coal.CachedMeshLoader(coal.BV_OBBRSS)
 
 
@@ -71,7 +71,7 @@ class CoalScene:
         joints: names in the order of q; None: all that move and follow no other one
         fixed: {joint: value} of others, 0 where not named
         self_pairs: links that may meet; None: those that the SRDF does not disable, without one all but neighbours
-            and pairs that overlap nearly always
+            and pairs that overlap everywhere that it looks
 
         Raises RobotDescriptionError or ObstacleError that name what is wrong.
         """
@@ -326,7 +326,7 @@ class CoalScene:
         ends = [(joint.find("parent"), joint.find("child")) for joint in self._joints.values()]
         neighbours = {frozenset((parent.get("link"), child.get("link"))) for parent, child in ends}
         pairs = [pair for pair in pairs if links_of[pair] not in neighbours]
-        return [pair for pair, share in zip(pairs, self._share_of_overlaps(pairs)) if share < ALWAYS]
+        return [pair for pair, share in zip(pairs, self._share_of_overlaps(pairs)) if share < 1]
 
     def _share_of_overlaps(self, pairs):
         """(P,) in which share of random configurations two bodies overlap."""

@@ -51,6 +51,22 @@ def test_info_tells_of_a_robot(tmp_path, capsys, caplog):
     assert "no link" in capsys.readouterr().err
 
 
+def test_info_tells_which_pairs_of_links_are_checked(tmp_path, capsys):
+    """Two arms of one link each on a hub that both touch, wherever they stand."""
+    body = '<collision><geometry><sphere radius="{}"/></geometry></collision>'
+    arm = (
+        '<link name="{0}">{1}</link><joint name="turn_{0}" type="revolute"><parent link="{2}"/><child link="{0}"/>'
+        '<axis xyz="0 0 1"/><limit lower="-1" upper="1" velocity="1" effort="1"/></joint>'
+    )
+    parts = [arm.format("a", body.format(0.1), "hub"), arm.format("b", body.format(0.1), "a")]
+    urdf = tmp_path / "hub.urdf"
+    urdf.write_text(f'<robot name="hub"><link name="hub">{body.format(0.1)}</link>{"".join(parts)}</robot>')
+    assert cli.main(["info", str(urdf)]) == 0
+    printed = re.sub(r"[\s│]+", " ", capsys.readouterr().out)
+    assert "checked against each other 0 0 pairs of bodies" in printed
+    assert "adjacent 2 hub - a, a - b" in printed and "neutral pose" in printed and "1 hub - b" in printed
+
+
 def test_version_and_help_as_a_process():
     answer = subprocess.run(
         [sys.executable, "-m", "gpu_planners.cli", "--version"], capture_output=True, text=True, timeout=120

@@ -13,6 +13,7 @@ from soundness.harness import ACCURACY, Attack, Run, Skipped, Tally  # noqa: E40
 ROBOTS = ("panda", "ur5", "random-0", "random-1", "random-3")  # few, since each takes seconds to load
 CASES = {
     "contacts": 20,
+    "pairs": 8,
     "motions": 20,
     "meshes": 6,
     "worlds": 2,
