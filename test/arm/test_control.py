@@ -132,3 +132,60 @@ def test_joints_of_a_urdf():
     assert read_joints(URDF.replace('velocity="2"', 'velocity="0"')).velocity.tolist() == [1.0, 1.0]
     with pytest.raises(RobotDescriptionError, match="follower"):
         read_joints(URDF, ["follower"])
+
+
+def looked_at(curve):
+    """Extremes by looking at dense times: (low, high, speed, acceleration), (dof,) each."""
+    times = np.unique(
+        np.concatenate([np.linspace(a, b, 400, endpoint=False) for a, b in zip(curve.times, curve.times[1:])])
+    )
+    q, v, a = curve.at(np.r_[times, np.nextafter(curve.times[1:], 0.0)])
+    return q.min(axis=0), q.max(axis=0), np.abs(v).max(axis=0), np.abs(a).max(axis=0)
+
+
+@pytest.mark.parametrize("given", [3, 2, 1])
+def test_the_extremes_of_a_curve_are_those_at_dense_times(given):
+    """Quintics, cubics and lines whose points say nothing of what lies between."""
+    rng = np.random.default_rng(given)
+    for _ in range(20):
+        times = np.cumsum(rng.uniform(0.05, 1, 5))
+        columns = rng.normal(size=(3, 5, 2))
+        columns[1, [0, -1]] = 0.0
+        curve = Spline(times, *columns[:given])
+        found, (low, high, speed, acceleration) = curve.extremes(), looked_at(curve)
+        for ours, dense in ((-found.low, -low), (found.high, high), (found.speed, speed)):
+            assert (ours >= dense - 1e-9).all() and np.allclose(ours, dense, atol=1e-4 + 1e-3 * np.abs(dense).max())
+        for j in range(2):
+            at = np.r_[found.speed_at[j] + [-1e-9, 0.0, 1e-9]]
+            assert np.isclose(np.abs(curve.at(at).velocities[:, j]).max(), found.speed[j], rtol=1e-6)
+        if given == 3:
+            assert (found.acceleration >= acceleration - 1e-9).all()
+            assert np.allclose(found.acceleration, acceleration, rtol=1e-3)
+        elif given == 1:  # changes of speed at points, from rest and to rest, between the middles of the pieces
+            v = np.concatenate(
+                [np.zeros((1, 2)), np.diff(columns[0], axis=0) / np.diff(times)[:, None], np.zeros((1, 2))]
+            )
+            h = np.r_[0.0, np.diff(times), 0.0]
+            assert np.allclose(found.acceleration, (np.abs(np.diff(v, axis=0)).T / ((h[1:] + h[:-1]) / 2)).max(axis=1))
+
+
+def test_a_bend_between_points_at_rest_is_seen():
+    curve = Spline([0.0, 1.0], [[0.0], [0.0]], [[0.0], [0.0]], [[6.0], [6.0]])
+    bump = BPoly.from_derivatives([0.0, 1.0], [[0.0, 0.0, 6.0], [0.0, 0.0, 6.0]])
+    x = np.linspace(0, 1, 10001)
+    found = curve.extremes()
+    assert np.isclose(found.high[0], bump(x).max()) and np.isclose(
+        found.speed[0], np.abs(bump(x, nu=1)).max(), rtol=1e-6
+    )
+    assert np.isclose(found.acceleration[0], 6.0)
+    assert Spline([0.0], [[1.0, 2.0]]).extremes().high.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_time_at_which_a_curve_passes_a_place_is_exact(seed):
+    """To microseconds: with a stop that begins 5 ms away, joints at full speed would have to jump."""
+    curve, rng = Spline.of(motion_of(seed, 0.1)), np.random.default_rng(seed)
+    for time in rng.uniform(0.0, curve.end, 20):
+        speed = np.abs(curve.at(time).velocities).max()
+        found = curve.nearest_time(curve.at(time).positions, max(time - 0.2, 0.0), min(time + 0.1, curve.end))
+        assert abs(found - time) <= 1e-5 or speed * abs(found - time) <= 1e-6

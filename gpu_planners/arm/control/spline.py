@@ -15,8 +15,11 @@ from ..motion.curve import POWERS, bernstein, cubic_bernstein, derivatives
 from ..trajectory import Trajectory
 
 STILL = 1e-6  # rad/s or m/s up to which a joint rests
-LOOK_S = 0.005  # spacing of the times that are compared with where the robot is
+LOOK_S = 0.005  # spacing of the times that are compared with where the robot is, at first
+ROUNDS, FINER = 4, 20  # rounds of looks, each but the first at so many parts of what is about the nearest time
+SAME = 1e-9  # rad or m by which distances count as different
 STRAIGHT = 1e-9  # sine of the angle up to which a piece counts as straight
+HALVINGS = 50  # of an interval that holds a root
 PARTS = 8  # straight lines that stand for a piece that is not
 
 
@@ -26,6 +29,23 @@ class State(NamedTuple):
     positions: np.ndarray
     velocities: np.ndarray
     accelerations: np.ndarray
+
+
+class Extremes(NamedTuple):
+    """What a curve takes each joint to, (dof,) each: least and greatest position, greatest speed and acceleration.
+
+    speed_at, acceleration_at: seconds, of the two greatest
+
+    The curve begins and ends at rest. Where a joint changes its speed at once, as from one straight line to the next,
+    the acceleration is the one that makes the change between the middles of the two pieces.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    speed: np.ndarray
+    acceleration: np.ndarray
+    speed_at: np.ndarray
+    acceleration_at: np.ndarray
 
 
 @checked(ConfigurationError)
@@ -98,9 +118,42 @@ class Spline:
         q = numbers("q", q, self.positions.shape[1:], ConfigurationError)
         if not (np.isfinite(low) and np.isfinite(high)):
             raise ConfigurationError(f"low and high are {low} and {high}; allowed: finite numbers")
-        times = np.linspace(low, high, max(int(np.ceil((high - low) / LOOK_S)), 1) + 1)
-        distance = np.linalg.norm(self.at(times).positions - q, axis=1)
-        return float(times[np.flatnonzero(distance <= distance.min() + 1e-9)[-1]])
+        count = max(int(np.ceil((high - low) / LOOK_S)), 1)
+        for _ in range(ROUNDS):
+            times = np.linspace(low, high, count + 1)
+            distance = np.linalg.norm(self.at(times).positions - q, axis=1)
+            i = int(np.flatnonzero(distance <= distance.min() + SAME)[-1])
+            low, high, count = times[max(i - 1, 0)], times[min(i + 1, len(times) - 1)], FINER
+        return float(times[i])
+
+    def extremes(self) -> Extremes:
+        """What it takes each joint to, between the points too: by the roots of its derivatives."""
+        if len(self.times) == 1:
+            q, zero = self.positions[0], np.zeros(self.positions.shape[1])
+            return Extremes(q, q.copy(), *np.repeat(zero[None], 4, axis=0))
+        h = np.diff(self.times)[:, None]
+        pieces = [np.moveaxis(self._coefficients, 1, 0)]  # of a curve and its derivatives by x, lowest power first
+        for _ in range(4):
+            pieces.append(pieces[-1][1:] * np.arange(1, len(pieces[-1]))[:, None, None])
+        x = np.broadcast_to([0.0, 1.0], (*pieces[0].shape[1:], 2))
+        values = {}
+        for order in (3, 2, 1, 0):  # between the roots of the derivative above, one is monotone
+            x = _with_roots(pieces[order + 1], x)
+            values[order] = _value(pieces[order], x), self.times[:-1, None, None] + x * h[:, :, None]
+        speed = _greatest(np.abs(values[1][0]) / h[:, :, None], values[1][1])
+        slopes = pieces[1][0] / h, pieces[1].sum(axis=0) / h  # at the beginnings and the ends of pieces
+        rest, none = np.zeros_like(slopes[0][:1]), np.zeros((1, 1))
+        jumps = np.abs(np.concatenate([slopes[0], rest]) - np.concatenate([rest, slopes[1]]))
+        jumps /= (np.concatenate([h, none]) + np.concatenate([none, h])) / 2
+        bent = np.abs(values[2][0]) / h[:, :, None] ** 2, values[2][1]
+        at = np.broadcast_to(self.times[:, None, None], (*jumps.shape, 1))
+        acceleration = [_greatest(*bent), _greatest(jumps[:, :, None], at)]
+        most, when = (np.array([each[i] for each in acceleration]) for i in range(2))
+        first, joints = most.argmax(axis=0), np.arange(most.shape[1])
+        q = values[0][0]
+        return Extremes(
+            q.min(axis=(0, 2)), q.max(axis=(0, 2)), speed[0], most[first, joints], speed[1], when[first, joints]
+        )
 
     def remaining_path(self, time: float) -> np.ndarray:
         """(K, dof) corners of straight lines that follow the curve from a time to its end.
@@ -139,6 +192,33 @@ class Spline:
             pieces[fits] = POWERS @ controls(h[fits], starts[fits], ends[fits])
         pieces[:, 0] = self.positions[:-1]
         return pieces
+
+
+def _value(coefficients, x):
+    """Of polynomials (P, ...), lowest power first, at x (..., N)."""
+    result = np.zeros(x.shape)
+    for c in coefficients[::-1]:
+        result = result * x + c[..., None]
+    return result
+
+
+def _with_roots(coefficients, x):
+    """x (..., N) in order, and between them the roots of polynomials (P, ...) that are monotone there; in order."""
+    low, high = x[..., :-1].copy(), x[..., 1:].copy()
+    below = _value(coefficients, low) < 0
+    crosses = below != (_value(coefficients, high) < 0)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        right = (_value(coefficients, middle) < 0) == below
+        low, high = np.where(right, middle, low), np.where(right, high, middle)
+    return np.sort(np.concatenate([x, np.where(crosses, low, x[..., :-1])], axis=-1), axis=-1)
+
+
+def _greatest(values, times):
+    """((dof,) greatest of values (T, dof, N), (dof,) times when they are)."""
+    values, times = (np.moveaxis(each, 1, 0).reshape(each.shape[1], -1) for each in (values, times))
+    joints, best = np.arange(len(values)), values.argmax(axis=1)
+    return values[joints, best], times[joints, best]
 
 
 def first_contact(checker: Any, path: np.ndarray) -> str:
