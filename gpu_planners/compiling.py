@@ -7,6 +7,7 @@ program that has other things to do.
 
 import contextlib
 import hashlib
+import heapq
 import os
 import sys
 import threading
@@ -62,16 +63,26 @@ class Part:
 
 
 class Progress(NamedTuple):
-    """How far it is. ended, doing: what was and is being compiled; left_s: seconds that it will take still, roughly"""
+    """How far it is. ended, doing: what was and is being compiled; total: parts
+
+    left_s: seconds that it will take still, as long as the parts that have ended took; None where that is not known,
+        since none has, or since a part takes longer
+    spent_s: seconds that it has taken
+    """
 
     ended: tuple[str, ...]
     doing: tuple[str, ...]
     total: int
-    left_s: float
+    left_s: float | None
+    spent_s: float = 0.0
+
+    @property
+    def time(self) -> str:
+        """In words, the seconds that it will take or has taken."""
+        return f"{self.spent_s:.0f} s so far" if self.left_s is None else f"about {self.left_s:.0f} s left"
 
     def __str__(self) -> str:
-        done = f"{len(self.ended)} of {self.total} parts compiled"
-        return f"{done}; now {' and '.join(self.doing)}; about {self.left_s:.0f} s left"
+        return f"{len(self.ended)} of {self.total} parts compiled; now {' and '.join(self.doing)}; {self.time}"
 
 
 def parts_of(products: Iterable[str], device: str) -> list[Part]:
@@ -259,14 +270,14 @@ def compile_parts(
     told: called now and then; stopped: asked now and then whether to leave off, which ends the processes at once
     """
     cores = len(os.sched_getaffinity(0))
-    began, failed, weight = time.monotonic(), {}, sum(part.seconds for part in parts)
+    pace, failed = _Pace(time.monotonic(), cores), {}
     with contextlib.suppress(_Stopped), processes(min(cores, max(len(parts), 1))) as pool:
         left: dict[Future, Part] = {pool.submit(_run, part): part for part in parts}
         while left:
-            waiting = list(left.values())
+            waiting, now = list(left.values()), time.monotonic()
             ended = tuple(part.what for part in parts if part not in waiting)
-            doing, spent = tuple(part.what for part in waiting[:cores]), time.monotonic() - began
-            told(Progress(ended, doing, len(parts), _seconds_left(weight, waiting, spent, cores)))
+            doing = tuple(part.what for part in waiting[:cores])
+            told(Progress(ended, doing, len(parts), pace.left_s(waiting, now), now - pace.began))
             for future in wait(left, LOOK_S, FIRST_COMPLETED).done:
                 part = left.pop(future)
                 if error := future.exception():
@@ -276,11 +287,42 @@ def compile_parts(
     return failed
 
 
-def _seconds_left(weight, waiting, spent, cores):
-    left = sum(part.seconds for part in waiting)
-    if left == weight:
-        return max(left / cores - spent, 1.0)
-    return max(left / cores * max(spent * cores / (weight - left), 1.0), 1.0)
+class _Pace:
+    """How long parts take here, by those that have ended: on a busy machine ten times what they say of themselves.
+
+    began: when the first ones did, seconds; cores: so many are compiled at once, in their order
+    """
+
+    def __init__(self, began: float, cores: int) -> None:
+        self.began, self._cores = began, cores
+        self._since: dict[Part, float] = {}  # of those that are being compiled
+        self._took, self._weight = 0.0, 0.0  # of those that have ended, in seconds here and in their own
+        self._told: float | None = None
+
+    def left_s(self, waiting: list[Part], now: float) -> float | None:
+        """Seconds until all that have not ended will have; None where nobody can know. It never becomes more but by way
+        of None."""
+        for part in self._since.keys() - set(waiting):
+            self._took += now - self._since.pop(part)
+            self._weight += part.seconds
+        for part in waiting[: self._cores]:
+            self._since.setdefault(part, now if self._weight else self.began)
+        left = self._forecast(waiting[self._cores :], now) if self._weight else None
+        if left is not None and self._told is not None and left > self._told:
+            left = None
+        self._told = left
+        return left
+
+    def _forecast(self, others, now):
+        """Seconds, if all parts are as much slower than they say as those that have ended. others: not begun"""
+        slower = self._took / self._weight
+        ends = [slower * part.seconds - (now - since) for part, since in self._since.items()]
+        if min(ends, default=0.0) <= 0:
+            return None
+        heapq.heapify(ends)
+        for part in others:  # each begins when another ends
+            heapq.heapreplace(ends, ends[0] + slower * part.seconds)
+        return max(ends)
 
 
 class _Stopped(BaseException):

@@ -22,7 +22,7 @@ def run(options: argparse.Namespace, _rest: list[str]) -> None:
     with shown_progress(options.quiet) as update:
 
         def told(progress):
-            text = f"about {progress.left_s:.0f} s left; {', '.join(progress.doing)}"
+            text = f"{progress.time}; {', '.join(progress.doing)}"
             update(len(progress.ended), text, progress.total)
 
         failed = compiling.compile_parts(due, told)

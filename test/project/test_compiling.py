@@ -7,6 +7,7 @@ import sys
 import threading
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from checkout import ROOT
 
@@ -76,7 +77,39 @@ def test_what_fails_is_named_and_progress_is_told():
     parts = [Part("a", int, (), 1), Part("b", fail, (), 1), Part("c", int, (), 2)]
     assert compile_parts(parts, seen.append) == {"b": "ValueError: no wood"}
     assert [progress.total for progress in seen] == [3] * len(seen)
-    assert seen[0].ended == () and seen[0].doing[0] == "a" and all(progress.left_s >= 1 for progress in seen)
+    assert seen[0].ended == () and seen[0].doing[0] == "a" and seen[0].left_s is None
+    assert "s so far" in str(seen[0])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_seconds_left_never_rise_but_where_nobody_knew(seed):
+    """Of parts that take other times than they say, on one core or several, ten times as long or a tenth."""
+    rng = np.random.default_rng(seed)
+    cores, slower = int(rng.integers(1, 4)), 10 ** rng.uniform(-1, 1)
+    parts = [Part(str(i), int, (), int(rng.integers(1, 30))) for i in range(rng.integers(1, 9))]
+    takes = {part: slower * part.seconds * 2 ** rng.uniform(-1, 1) for part in parts}
+    pace, waiting, ends, now, before = compiling._Pace(0.0, cores), list(parts), {}, 0.0, None
+    known = 0
+    while waiting:
+        for part in waiting[:cores]:
+            ends.setdefault(part, now + takes[part])
+        left = pace.left_s(waiting, now)
+        assert left is None or left > 0 and len(waiting) < len(parts)  # nobody knows before a part has ended
+        assert left is None or before is None or left <= before + 1e-9
+        known, before = known + (left is not None), left
+        now += 0.2
+        waiting = [part for part in waiting if ends.get(part, np.inf) > now]
+    assert known or len(parts) <= cores + 1 or seed
+
+
+def test_the_seconds_left_are_right_where_parts_take_what_they_say():
+    parts, cores = [Part(str(i), int, (), 10) for i in range(8)], 2
+    pace = compiling._Pace(0.0, cores)
+    assert pace.left_s(parts, 0.0) is None and pace.left_s(parts, 39.0) is None  # four times as long as they say
+    assert pace.left_s(parts[2:], 40.0) == pytest.approx(120.0)
+    assert pace.left_s(parts[2:], 70.0) == pytest.approx(90.0)
+    assert pace.left_s(parts[2:], 85.0) is None  # those two take longer
+    assert pace.left_s(parts[4:], 100.0) == pytest.approx(100.0)  # 50 s for each of two, after two more of 50
 
 
 def test_it_stops_when_it_is_asked_to():
