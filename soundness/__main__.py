@@ -22,6 +22,7 @@ NAMES = (
     "paths",
     "curves",
     "queries",
+    "stops",
     "physics",
     "grids",
     "orders",
@@ -77,6 +78,8 @@ def main(arguments=None):
         except KeyboardInterrupt:
             pass
     for tally in tallies.values():
+        for who, (least, median, most) in tally.as_dict()["rest_s"].items():
+            print(f"{tally.name}: at rest {median:.2f} s after {who} ({least:.2f} to {most:.2f})")
         for why, times in tally.skipped.items():
             print(f"{tally.name}: {times} cases skipped: {why}")
         for failure in tally.failures:

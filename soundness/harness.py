@@ -36,6 +36,7 @@ class Tally:
     widest: {robot: widest gap refused, metres};  deepest: deepest overlap called free, metres, wrong or not
     apart: verdicts that differ between devices, within the accuracy;  contradicted: overlaps of coal's that its
         triangles deny one by one
+    rest: {who said stop: seconds until a robot rested, of each case}
     """
 
     name: str
@@ -52,6 +53,7 @@ class Tally:
     deepest: float = 0.0
     skipped: Counter = field(default_factory=Counter)
     errors: Counter = field(default_factory=Counter)
+    rest: dict = field(default_factory=dict)
     widest: dict = field(default_factory=dict)
     failures: list = field(default_factory=list)
 
@@ -101,6 +103,9 @@ class Tally:
         if not holds:
             self.fail(text)
 
+    def rested(self, who, seconds):
+        self.rest.setdefault(who, []).append(seconds)
+
     def error(self, error):
         """The package refused a request by an error of its own: no wrong answer."""
         self.errors[type(error).__name__] += 1
@@ -115,6 +120,7 @@ class Tally:
             "contradicted": self.contradicted,
             "deepest_overlap_free_um": 1e6 * self.deepest,
             "widest_gap_refused_um": {robot: 1e6 * gap for robot, gap in sorted(self.widest.items())},
+            "rest_s": {who: [min(s), float(np.median(s)), max(s)] for who, s in self.rest.items()},
             "skipped": dict(self.skipped),
             "errors": dict(self.errors),
             "seconds": round(self.seconds, 1),

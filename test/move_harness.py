@@ -19,6 +19,9 @@ control_msgs = pytest.importorskip(
 )
 
 
+RESTING = 30  # messages of joint_states, of which 100 come in a second
+
+
 class Desk(node_harness.RunningNode):
     """arm_planner, trajectory_player and a client.
 
@@ -57,6 +60,15 @@ class Desk(node_harness.RunningNode):
     def place(self):
         """(dof,)"""
         return self.seen[-1][1]
+
+    def rest(self, timeout=20):
+        """Wait until the robot has not moved for a while -> (dof,) where it rests."""
+        count = len(self.seen)
+        self.wait_until(lambda: len(self.seen) > count + RESTING and not np.ptp(self._late(), axis=0).any(), timeout)
+        return self.place()
+
+    def _late(self):
+        return np.array([q for _, q in self.seen[-RESTING:]])
 
     def close(self):
         self._player_executor.shutdown(timeout_sec=5)

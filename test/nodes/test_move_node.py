@@ -6,14 +6,18 @@ import numpy as np
 import pytest
 from action_msgs.msg import GoalStatus
 from move_harness import Desk
-from node_harness import GROUP, ROBOT, marker, request
-from running_node import shared, starter
+from node_harness import GROUP, ROBOT, joints, marker, request
+from rclpy.action import ActionClient
+from running_node import LATCHED, shared, starter
 from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 from visualization_msgs.msg import Marker
 
 from gpu_planners.arm import load_urdf
-from gpu_planners.nodes.arm.executing import Controller, Executing
+from gpu_planners.nodes.arm.controller import Controller
+from gpu_planners.nodes.arm.executing import Executing
 from gpu_planners.nodes.arm.move_run import Run
+from gpu_planners.nodes.player.node import FollowAction
 from gpu_planners_msgs.action import Move
 
 pytestmark = pytest.mark.timeout(600)
@@ -125,6 +129,93 @@ def test_a_cancel_stops_it_on_its_path(desk):
     assert 0.5 < path[-1][0] < 2.0 and np.abs(path[:, 1:]).max() < 1e-6
 
 
+def test_a_stop_event_stops_it_as_a_cancel_does(desk):
+    """MoveGroupInterface::stop(), RViz's Stop and pymoveit2 publish it."""
+    events = desk.publisher(String, "/trajectory_execution_event")
+    since = len(desk.seen)
+    moving = desk.send((2.5, 0.0, 0.0), replans=3, **SLOW)
+    moving.wait_for("moving", 0.2)
+    events.publish(String(data="pause"))  # nothing that is known
+    moving.wait_for("moving", 0.3)
+    events.publish(String(data="stop"))
+    answer = moving.wait()
+    assert answer.status == GoalStatus.STATUS_ABORTED and answer.result.code == CODES.PREEMPTED
+    assert answer.result.message == "stopped by trajectory_execution_event; the robot has stopped"
+    assert answer.result.plans == 1
+    end, path = desk.rest(), played(desk, since)
+    assert 0.5 < end[0] < 2.0 and np.abs(path[:, 1:]).max() < 1e-6
+    assert desk.send((0.5, 0.0, 0.0)).wait().result.code == CODES.SUCCESS  # it goes on serving
+    events.publish(String(data="stop"))  # nothing moves
+    time.sleep(0.5)  # until it has come
+    assert desk.send(HOME).wait().result.code == CODES.SUCCESS
+
+
+def test_a_stop_event_ends_goals_that_have_not_begun(desk):
+    events = desk.publisher(String, "/trajectory_execution_event")
+    desk.node.worker.do(time.sleep, 1.0)  # it waits for its turn
+    moving = desk.send((2.0, 0.0, 0.0))
+    moving.wait_for("planning")
+    events.publish(String(data="stop"))
+    answer = moving.wait(30)
+    assert answer.result.code == CODES.PREEMPTED
+    assert answer.result.message == "stopped by trajectory_execution_event before the robot moved"
+    assert np.abs(desk.rest() - HOME).max() < 1e-3
+
+
+def test_a_client_that_goes_leaves_a_motion_that_others_can_stop(desk):
+    """ROS 2 does not tell a server that the client of a goal is gone."""
+    events = desk.publisher(String, "/trajectory_execution_event")
+    for stopped in (False, True):
+        client = ActionClient(desk.client_node, Move, "/arm_planner/move")
+        assert client.wait_for_server(10)
+        sent = client.send_goal_async(Move.Goal(joint_goals=[joints((1.0, 0.0, 0.0))], **SLOW))
+        desk.wait_until(lambda future=sent: future.done(), 20)
+        desk.wait_until(lambda: desk.place()[0] > 0.1, 20)
+        client.destroy()
+        if stopped:
+            events.publish(String(data="stop"))
+        end = desk.rest()
+        assert (0.1 < end[0] < 0.9) if stopped else np.allclose(end, (1.0, 0.0, 0.0), atol=1e-3)
+        desk.wait_until(lambda: desk.node.executing.state == "idle", 20)
+        assert desk.send(HOME).wait().result.code == CODES.SUCCESS
+
+
+def test_a_motion_that_a_controller_never_ends_is_stopped(desk, monkeypatch):
+    """It sends feedback, and no result."""
+    monkeypatch.setattr(FollowAction, "tick", lambda *_: None)
+    monkeypatch.setattr("gpu_planners.nodes.arm.executing.SILENCE_S", 1.0)
+    answer = desk.send((0.5, 0.0, 0.0)).wait(60)
+    assert answer.status == GoalStatus.STATUS_ABORTED and answer.result.code == CODES.CONTROL_FAILED
+    assert "has not ended a motion of" in answer.result.message and "1.2 times as long" in answer.result.message
+    assert np.allclose(desk.rest(), (0.5, 0.0, 0.0), atol=1e-3)
+    monkeypatch.undo()
+    assert desk.send(HOME).wait().result.code == CODES.SUCCESS
+    assert desk.set_parameter("allowed_execution_duration_scaling", 0.0).successful  # whoever waits for a pause
+    assert not desk.set_parameter("allowed_execution_duration_scaling", 0.5).successful
+    monkeypatch.setattr(FollowAction, "tick", lambda *_: None)
+    moving = desk.send((0.5, 0.0, 0.0))
+    moving.wait_for("moving", 0.99)
+    count = len(moving.feedback)
+    desk.wait_until(lambda: len(moving.feedback) > count + 30)  # three seconds
+    assert not moving.future.done()
+    monkeypatch.undo()
+    assert moving.wait(20).result.code == CODES.SUCCESS
+
+
+def test_another_description_of_the_robot_stops_it(desk):
+    moving = desk.send((2.5, 0.0, 0.0), **SLOW)
+    moving.wait_for("moving", 0.2)
+    robots = desk.publisher(String, "/robot_description", LATCHED)
+    robots.publish(String(data=ROBOT))  # the same again, as when its publisher was started again
+    moving.wait_for("moving", 0.3)
+    robots.publish(String(data=ROBOT.replace('length="0.3"', 'length="0.28"')))
+    answer = moving.wait()
+    assert answer.result.code == INVALIDATED and "was stopped" in answer.result.message
+    assert 0.5 < desk.rest()[0] < 2.3
+    robots.publish(String(data=ROBOT))
+    desk.wait_until(lambda: desk.status.message == "ready", 60)
+
+
 def test_a_stop_is_sent_though_the_controller_is_not_seen_for_a_moment(desk, monkeypatch):
     stop, problem, gone = Executing._stop, Controller.problem, []
 
@@ -144,9 +235,9 @@ def test_a_stop_is_sent_though_the_controller_is_not_seen_for_a_moment(desk, mon
 
 def test_where_the_robot_is_seen_fits_the_motion_whatever_robot_is_described_now(desk):
     desk.wait_until(lambda: desk.node.seen(load_urdf(ROBOT, joints=GROUP)) is not None, 10)
-    for joints in (GROUP[:2], GROUP[::-1]):
-        robot = load_urdf(ROBOT, joints=joints)
-        assert desk.node.seen(robot).q.shape == (len(joints),)
+    for names in (GROUP[:2], GROUP[::-1]):
+        robot = load_urdf(ROBOT, joints=names)
+        assert desk.node.seen(robot).q.shape == (len(names),)
 
 
 def test_the_state_is_told_while_a_motion_ends():
@@ -206,12 +297,12 @@ start_desk = starter(Here)
 
 def test_a_controller_that_ends_or_hangs_is_given_up(start_desk):
     desk = start_desk()
-    moving = desk.send((0.5, 0.0, 0.0), **SLOW)
-    moving.wait_for("moving")
+    moving = desk.send((1.5, 0.0, 0.0), **SLOW)
+    moving.wait_for("moving", 0.2)
     desk.player.finish()
     answer = moving.wait(10)
     assert answer.result.code == CODES.CONTROL_FAILED and "the node is ending" in answer.result.message
-    desk.wait_until(lambda: np.allclose(desk.place(), (0.5, 0.0, 0.0), atol=1e-3), 20)  # it goes on with what it has
+    assert 0.2 < desk.rest()[0] < 1.2  # it has braked
     moving = desk.send((2.5, 0.0, 0.0), velocity_scaling=0.03)
     moving.wait_for("moving", 0.01)
     desk._player_executor.shutdown(timeout_sec=5)  # as a process that is stopped, or killed: its DDS endpoints stay
@@ -220,3 +311,22 @@ def test_a_controller_that_ends_or_hangs_is_given_up(start_desk):
     assert moving.feedback[-1].remaining_s > 10  # long before the motion should have ended
     again = desk.send((0.0, 0.0, 0.0)).wait(60)  # it is not held up by the one before
     assert "joint_states" in again.result.message  # nothing tells where the robot is
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_the_end_of_the_node_stops_the_robot(start_desk, begun):
+    """As on SIGINT and SIGTERM: nobody would watch over the rest of the motion."""
+    desk = start_desk()
+    if not begun:
+        desk.node.worker.do(time.sleep, 1.0)  # it waits for its turn
+    moving = desk.send((2.5, 0.0, 0.0), **SLOW)
+    moving.wait_for("moving" if begun else "planning", 0.2 * begun)
+    desk.node.finish(5.0)
+    answer = moving.wait(10)
+    assert answer.status == GoalStatus.STATUS_ABORTED and answer.result.code == -30
+    ending = "the robot has stopped" if begun else "before the robot moved"
+    assert "the node is ending" in answer.result.message and ending in answer.result.message
+    end = desk.rest()
+    assert (0.4 < end[0] < 1.8) if begun else np.abs(end - HOME).max() < 1e-3
+    again = desk.send(HOME).wait(10)
+    assert again.result.code == -30 and "the node is ending" in again.result.message

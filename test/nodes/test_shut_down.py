@@ -117,9 +117,9 @@ def test_who_waits_is_answered_and_sees_the_node_go(tmp_path):
             assert time.monotonic() < end, {name: log.read_text() for name, log in logs.items()}
             executor.spin_once(0.05)
 
-    def end(name):
+    def end(name, how=signal.SIGTERM):
         """The process ends as it should when it is told to."""
-        processes[name].send_signal(signal.SIGTERM)
+        processes[name].send_signal(how)
         assert processes[name].wait(20) == 0 and "Traceback" not in logs[name].read_text()
 
     long = "optimise_s:=60.0", "time_limit_s:=90.0", "restarts:=100000"
@@ -154,13 +154,16 @@ def test_who_waits_is_answered_and_sees_the_node_go(tmp_path):
         start = JointState(name=names, position=[0.0, -0.6, 1.6, 0.55, 0.0, 0.0])  # "ready"
         planned = plans.call_async(PlanMotion.Request(start=start, joint_goals=[goal]))
         time.sleep(1.0)  # until it is begun
-        end("arm")
+        end("arm", signal.SIGINT)
         wait_until(lambda: planned.done() and (moved is None or moved.done()), 10)
         assert planned.result().code == -30 and "the node is ending" in planned.result().message
         if moved is not None:
             answer = moved.result()
             assert answer.status == GoalStatus.STATUS_ABORTED and answer.result.code == -30
-            assert "the node is ending; the controller goes on" in answer.result.message
+            assert answer.result.message == "the node is ending; the robot has stopped"
+            del states[:]
+            wait_until(lambda: len(states) > 100)  # a second
+            assert len({tuple(state.position) for state in states}) == 1
         wait_until(lambda: not plans.service_is_ready() and not moves.server_is_ready(), 5)
         end("player")
     finally:

@@ -23,6 +23,7 @@ CASES = {
     "paths": 2,
     "curves": 6,
     "queries": 6,
+    "stops": 12,
     "physics": 4,
     "grids": 4,
     "limits": 4,

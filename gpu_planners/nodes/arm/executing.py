@@ -3,96 +3,34 @@
 Everything here runs on the executor's thread and waits for nothing: planning and checks are jobs of the worker, whose
 results come back through an inbox, and the controller answers by futures. While the robot moves, every change of the
 scene has the rest of the motion checked as planners check motions. Where it is no longer free the robot brakes along
-the motion, and another one is planned from where it stands.
+the motion, and another one is planned from where it stands. Whoever says stop (a client that cancels,
+`trajectory_execution_event`, the end of the node) has it brake in the same way.
 """
 
+import threading
 import time
 from collections.abc import Callable
 
-from action_msgs.msg import GoalStatus
-from rclpy.action import ActionClient
-from rclpy.node import Node
+from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
 from gpu_planners_msgs.action import Move
 from gpu_planners_msgs.srv import PlanMotion
 
 from ..common.actions import Inbox, LongAction
-from ..common.request_error import error_text
-from ..common.ros import LATCHED, optional_module, seconds, steady_clock
+from ..common.request_error import error_text, one_line
+from ..common.ros import LATCHED, seconds, steady_clock
 from ..common.worker import ENDING
 from . import codes
 from .arm_services import ArmServices
+from .controller import Controller
 from .move_run import Run, Task, TaskPlan
-
-ENDINGS = {
-    GoalStatus.STATUS_SUCCEEDED: "succeeded",
-    GoalStatus.STATUS_CANCELED: "was cancelled",
-    GoalStatus.STATUS_ABORTED: "was aborted",
-}
-
-
-class Controller:
-    """A client of the action follow_joint_trajectory of control_msgs. All is done on the executor's thread.
-
-    name: of the action; missing: why motions cannot be executed at all; "" when they can
-    """
-
-    def __init__(self, node: Node, name: str) -> None:
-        self.name = name
-        actions, self.missing = optional_module("control_msgs.action", "execution of motions")
-        self._kind = None if self.missing else actions.FollowJointTrajectory
-        self._client = None if self.missing else ActionClient(node, self._kind, name)
-
-    @property
-    def problem(self) -> str:
-        """Why no motion can be sent now; "" when one can."""
-        if self._client is not None and not self._client.server_is_ready():
-            return f"no controller serves the action '{self.name}' (parameter controller_action)"
-        return self.missing
-
-    def send(
-        self,
-        trajectory: JointTrajectory,
-        answered: Callable[[bool], None],
-        ended: Callable[[str], None],
-        heard: Callable[[], None] = lambda: None,
-    ) -> Callable[[], None]:
-        """Send a trajectory, which takes the place of the one before -> what has the controller end it, as soon as it
-        has taken it. There must be no `problem`.
-
-        answered: called with whether the controller takes it; ended: with what went wrong, "" when nothing did
-        heard: called when the controller says that it still executes it
-        """
-        assert self._client is not None and self._kind is not None
-        sent = self._client.send_goal_async(self._kind.Goal(trajectory=trajectory), lambda _: heard())
-
-        def taken():
-            return sent.exception() is None and sent.result().accepted
-
-        def take_answer(_):
-            if taken():
-                sent.result().get_result_async().add_done_callback(lambda result: ended(_what_went_wrong(result)))
-            answered(taken())
-
-        sent.add_done_callback(take_answer)
-        return lambda: sent.add_done_callback(lambda _: taken() and sent.result().cancel_goal_async())
-
-
-def _what_went_wrong(future):
-    if future.exception() is not None:
-        return str(future.exception())
-    answer, result = future.result(), future.result().result
-    if answer.status == GoalStatus.STATUS_SUCCEEDED and result.error_code == 0:
-        return ""
-    why = f": {result.error_string}" if result.error_string else ""
-    ending = ENDINGS.get(answer.status, "ended")
-    return f"the motion {ending} by the controller, error code {result.error_code}{why}"
-
 
 TICK_S = 0.02
 FEEDBACK_TICKS = 5
 SILENCE_S = 5.0  # on the node's clock: longer than that no controller takes to answer
+CLOSE_S = 5.0  # for the robot to stop, where `close` may wait for it
+STOP = "stop"  # what trajectory_execution_event says
 FAILED = codes.CONTROL_FAILED
 PLAN_FIELDS = Move.Goal.get_fields_and_field_types().keys() - {"replans"}  # of a PlanMotion request
 
@@ -103,12 +41,16 @@ class Executing:
     def __init__(self, arm: ArmServices) -> None:
         self._arm, self._worker = arm, arm.worker
         self._run: Run | None = None
+        self._idle, self._closing = threading.Event(), False
+        self._idle.set()
         self._ticks = 0
+        self._cancels: list[Callable[[], None]] = []  # of goals that move the robot, also those that wait
         self._inbox = Inbox(arm.node)
         self._controller = Controller(arm.node, arm.values.controller_action)
         self._executing = arm.node.create_publisher(JointTrajectory, "~/executing", LATCHED)
         self._timer = arm.node.create_timer(TICK_S, self._tick, clock=steady_clock())
         self._timer.cancel()
+        arm.node.create_subscription(String, "trajectory_execution_event", self._take_event, 10)
 
     @property
     def state(self) -> str:
@@ -123,9 +65,18 @@ class Executing:
         """End a task: at once while it plans, else when the robot has stopped. From any thread."""
         self._inbox.put(self._cancel, task)
 
-    def close(self) -> None:
-        """End the task under way; what the controller has, it goes on with. From any thread."""
-        self._inbox.put(self._close)
+    def on_stop(self, cancel: Callable[[], None]) -> None:
+        """Have a stop also cancel goals that wait for their turn to move the robot. cancel: called on the executor's
+        thread"""
+        self._cancels.append(cancel)
+
+    def close(self, patience_s: float = -1.0) -> None:
+        """Begin nothing more, stop the robot, and end the task when it rests, or after patience_s seconds (negative:
+        CLOSE_S). From any thread but the executor's, which must spin."""
+        self._closing = True
+        self._inbox.put(lambda: self._run and self._halt(self._run, codes.ABORT, ENDING))
+        if not self._idle.wait(CLOSE_S if patience_s < 0 else patience_s):
+            self._inbox.put(self._give_up)
 
     def clock_jumped_back(self, by: float) -> None:
         """End the task under way when the node's clock has gone back by some seconds: where on its motion the robot is
@@ -135,33 +86,54 @@ class Executing:
             run.end_motion()
             self._finish(run, FAILED, f"the clock jumped back by {by:.3g} s while the robot moved")
 
-    def _close(self):
-        run = self._run
-        if run is not None:
-            goes_on = "" if run.state == "planning" else "; the controller goes on with what it has"
-            self._finish(run, codes.ABORT, ENDING + goes_on)
+    def _take_event(self, message):
+        """MoveIt's clients say stop on this topic, whoever's motion it is."""
+        if message.data.strip().lower() != STOP:
+            text = f"trajectory_execution_event says '{one_line(message.data)}', which is not known; allowed: '{STOP}'"
+            self._arm.node.get_logger().warning(text)
+        else:
+            self._inbox.put(self._stop_all)  # behind the tasks that wait to begin
+
+    def _stop_all(self):
+        if self._run is not None:
+            self._halt(self._run, codes.PREEMPTED, "stopped by trajectory_execution_event")
+        for cancel in self._cancels:
+            cancel()
+
+    def _give_up(self):
+        if self._run is not None:
+            told = f"{ENDING}; the controller was told to stop, and has not said that the robot has stopped"
+            self._finish(self._run, codes.ABORT, told)
 
     def _begin(self, task):
         run = Run(task, task.replans)
         problem = self._controller.problem
+        if self._closing:
+            self._finish(run, codes.ABORT, ENDING)
+            return
         if problem or self._run is not None:
             self._finish(run, FAILED, problem or "another motion is being executed; cancel it first")
             return
         self._run = run
+        self._idle.clear()
         self._timer.reset()
         self._plan(run)
 
     def _cancel(self, task):
-        run = self._run
-        if run is None or task is not run.task:
+        if self._run is not None and task is self._run.task:
+            self._halt(self._run, codes.PREEMPTED, "cancelled")
+
+    def _halt(self, run, code, why):
+        """End a run: at once while it plans, else when the robot has stopped. Who says so first gives the reason."""
+        if run.code is not None:
             return
-        run.cancelled = True
+        run.code, run.why = code, why
         if run.state == "planning":
             self._worker.cancel(run.request)
-            when = "while the robot stood" if run.plans else "before the robot moved"
-            self._finish(run, codes.PREEMPTED, f"cancelled {when}")
+            self._finish(run, code, f"{why} {'while the robot stood' if run.plans else 'before the robot moved'}")
         elif run.state == "moving":
-            self._stop(run, "cancelled")
+            self._stop(run)
+        # when the controller has taken the motion that is being sent, or when the stop under way has ended
 
     def _is_current(self, run, motion):
         """Does an answer about a motion of a run still count?"""
@@ -220,8 +192,8 @@ class Executing:
         self._hear(run)
         run.checked = time.monotonic()
         self._feed_back(run)
-        if run.cancelled:
-            self._stop(run, "cancelled")
+        if run.code is not None:
+            self._stop(run)
 
     def _hear(self, run):
         """The controller says that it executes the motion, or the robot is seen to move."""
@@ -264,8 +236,23 @@ class Executing:
             more = ", and the robot was not seen to move" if moving else " more than it may take"
             text = f"the controller '{self._controller.name}' has said nothing for {SILENCE_S:g} s{more}"
             self._finish(run, FAILED, f"{run.why}; {text}" if run.why else text)
+        elif moving and (late := self._lateness(run)):
+            self._halt(run, FAILED, late)
         elif moving:
             self._watch(run, phase)
+
+    def _lateness(self, run):
+        """Why a motion should have ended by now; "" where it need not have."""
+        values, duration = self._arm.values, run.motion.duration
+        scaling, margin = values.allowed_execution_duration_scaling, values.allowed_goal_duration_margin
+        took = self._arm.now() - run.motion.began
+        if not scaling or took <= scaling * duration + margin:
+            return ""
+        return (
+            f"the controller '{self._controller.name}' has not ended a motion of {duration:.3g} s after {took:.3g} s; "
+            f"allowed: {scaling:g} times as long and {margin:g} s, parameters allowed_execution_duration_scaling and "
+            "allowed_goal_duration_margin"
+        )
 
     def _advance(self, motion):
         return motion.advance(self._arm.seen(motion.robot), self._arm.now())
@@ -275,7 +262,8 @@ class Executing:
         motion, patience = run.motion, self._arm.values.monitor_patience_s
         if run.checking:
             if time.monotonic() - run.checked > patience:
-                self._stop(run, f"the scene could not be looked at for {patience:g} s, parameter monitor_patience_s")
+                run.why = f"the scene could not be looked at for {patience:g} s, parameter monitor_patience_s"
+                self._stop(run)
             return
         run.checking = True
 
@@ -293,36 +281,48 @@ class Executing:
             return
         run.checking, run.checked = False, time.monotonic()
         if met and run.state == "moving":
-            self._stop(run, met)
+            run.why = met
+            self._stop(run)
 
     # stopping
 
-    def _stop(self, run, why):
-        run.state, run.why, motion, now = "stopping", why, run.motion, self._arm.now()
-        stop = motion.stop(self._arm.seen(motion.robot), now)
-        run.deadline = now + seconds(stop.points[-1].time_from_start) + SILENCE_S
-        self._arm.node.get_logger().warning(f"move: stopping: {why}")
-        end_motion = run.end_motion
+    def _stop(self, run):
+        run.state, motion, now, end_motion = "stopping", run.motion, self._arm.now(), run.end_motion
+        self._arm.node.get_logger().warning(f"move: stopping: {run.why}")
+        self._feed_back(run)
 
-        def answered(accepted):
-            if accepted or not self._is_current(run, motion):
-                return
-            run.held = True  # by a controller that takes no second trajectory: its own way of stopping has to do
+        def hold():
+            """Have the controller end the motion, as it ends one that is cancelled."""
+            run.held = True
             if run.over:
                 self._take_stop(run, motion, "")
             else:
                 end_motion()
 
-        self._controller.send(stop, answered, lambda problem: self._take_stop(run, motion, problem))
-        self._feed_back(run)
+        def answered(accepted):
+            if not accepted and self._is_current(run, motion):  # it takes no second trajectory
+                hold()
+
+        try:
+            stop = motion.stop(self._arm.seen(motion.robot), now)
+        except Exception as error:  # whatever it is, the robot must stop
+            self._arm.node.get_logger().error(
+                f"move: no stop along the motion, the controller ends it: {error_text(error)}"
+            )
+            run.deadline = now + SILENCE_S
+            hold()
+            return
+        run.deadline = now + seconds(stop.points[-1].time_from_start) + SILENCE_S
+        end_stop = self._controller.send(stop, answered, lambda problem: self._take_stop(run, motion, problem))
+        run.end_motion = lambda: (end_motion(), end_stop())
 
     def _take_stop(self, run, motion, problem):
         if not self._is_current(run, motion):
             return
-        if run.cancelled:
-            self._finish(run, codes.PREEMPTED, "cancelled; the robot has stopped")
-        elif problem:
+        if problem:
             self._finish(run, FAILED, f"{run.why}; while the robot was stopped: {problem}")
+        elif run.code is not None:
+            self._finish(run, run.code, f"{run.why}; the robot has stopped")
         elif run.replans > 0:
             run.replans -= 1
             self._plan(run)
@@ -342,6 +342,7 @@ class Executing:
     def _finish(self, run, code, message):
         if run is self._run:
             self._run = None
+            self._idle.set()
             if run.plans:
                 self._executing.publish(JointTrajectory())
         self._arm.node.log(f"move: {message}", code == codes.SUCCESS)
@@ -366,3 +367,4 @@ def offer_move(arm: ArmServices) -> None:
         return lambda: arm.executing.cancel(task)
 
     action = LongAction(arm.node, Move, "~/move", accept)
+    arm.executing.on_stop(action.cancel_all)

@@ -120,10 +120,10 @@ class Run:
 
     replans: how many are left; state: "planning", "sending", "moving" or "stopping"
     plans: motions planned; goal_index: of the goal that the present motion leads to
-    why: it is being stopped; cancelled: by the client
+    why: it is being stopped; code: with which it ends when the robot has stopped, None: another motion may be planned
     deadline: seconds on the node's clock when the controller must have answered or ended a stop, or while the robot
         moves must have been heard of again
-    end_motion: has the controller end the motion, None before it was sent
+    end_motion: has the controller end the motion, and the stop if there is one; None before it was sent
     over: the controller has ended the motion; held: the controller was asked to, for it took no stop
     """
 
@@ -133,7 +133,7 @@ class Run:
     plans: int = 0
     goal_index: int = 0
     why: str = ""
-    cancelled: bool = False
+    code: int | None = None
     request: Any = None
     motion: MotionUnderWay | None = None
     end_motion: Any = None

@@ -5,6 +5,7 @@ each device: obstacles published before a request are in the scene when it is pl
 """
 
 import sys
+import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -89,8 +90,9 @@ class ArmPlannerNode(PlannerNode):
     def finish(self, patience_s: float = -1.0) -> bool:
         self._jumps.unregister()
         self._clouds.close()
-        self.executing.close()
-        return super().finish(patience_s)
+        began = time.monotonic()
+        self.executing.close(patience_s)
+        return super().finish(patience_s if patience_s < 0 else max(0.0, patience_s - (time.monotonic() - began)))
 
     def _subscribe(self):
         values, do = self.values, self.worker.do

@@ -93,6 +93,17 @@ class ArmParameters(NodeParameters):
         60.0,
         unit="seconds",
     )
+    allowed_execution_duration_scaling: float = setting(
+        1.2,
+        "Times a motion's duration, with allowed_goal_duration_margin, by which a controller must have ended it; else "
+        "it is stopped. 0: it may take as long as it says that it executes it",
+        0.0,
+        1000.0,
+        must=("0, or a number from 1", lambda times: times == 0 or times >= 1),
+    )
+    allowed_goal_duration_margin: float = setting(
+        0.5, "See allowed_execution_duration_scaling", 0.0, 3600.0, unit="seconds"
+    )
     moveit_interface: str = setting(
         "all",
         "MoveIt's interfaces, where moveit_msgs is installed: all, only the action (beside a move_group), or none",

@@ -205,7 +205,7 @@ class PlanningScene:
         state = self.objects, self.robot  # replaced, never changed, when the scene changes
         if all(now is before for now, before in zip(state, motion.scene, strict=True)):
             return ""
-        if self.require_robot().joint_names != motion.robot.joint_names:
+        if self.require_robot().tree is not motion.robot.tree:
             return "another robot was described"
         checker = self.checker_for(self.objects, motion.margin)
         met = first_contact(checker, motion.curve.remaining_path(phase))

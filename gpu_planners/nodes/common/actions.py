@@ -47,7 +47,8 @@ class LongAction:
     ) -> None:
         self._accepted, self._refused, self._inbox = accepted, refused, Inbox(node)
         self._logger, self._name = node.get_logger(), name
-        self._open: dict[bytes, Callable[[], Any]] = {}  # by goal, while it has not ended: called when it is cancelled
+        # goals that have not ended, and what is called when one is cancelled
+        self._open: dict[bytes, tuple[Any, Callable[[], Any]]] = {}
         self._outcomes: dict[bytes, tuple[Any, bool]] = {}
         deep = {f"{of}_service_qos_profile": DEEP for of in ("goal", "result", "cancel")}
         self._server = ActionServer(
@@ -66,6 +67,15 @@ class LongAction:
         it succeeded."""
         self._inbox.put(self._end, goal, result, succeeded)
 
+    def cancel_all(self, chosen: Callable[[Any], bool] = lambda goal: True) -> None:
+        """Do what a client's cancel does for every goal that has not ended. On the executor's thread.
+
+        chosen: called with a goal's handle for whether it is meant
+        """
+        for goal, cancel in list(self._open.values()):
+            if chosen(goal):
+                cancel()
+
     def _judge(self, goal):
         text = self._refused(goal)
         if text:
@@ -73,11 +83,11 @@ class LongAction:
         return GoalResponse.REJECT if text else GoalResponse.ACCEPT
 
     def _accept(self, goal):
-        self._open[bytes(goal.goal_id.uuid)] = self._accepted(goal)
+        self._open[bytes(goal.goal_id.uuid)] = goal, self._accepted(goal)
 
     def _cancel(self, goal):
-        if cancel := self._open.get(bytes(goal.goal_id.uuid)):
-            cancel()
+        if known := self._open.get(bytes(goal.goal_id.uuid)):
+            known[1]()
         return CancelResponse.ACCEPT
 
     def _end(self, goal, *outcome):
@@ -156,5 +166,5 @@ class QueuedAction(LongAction):
         if not isinstance(outcome, Longer):
             self._end(goal, *outcome)
         elif key in self._open:  # else it was cancelled, or refused
-            self._open[key] = outcome.cancel
+            self._open[key] = goal, outcome.cancel
             outcome.begin()

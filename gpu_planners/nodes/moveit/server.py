@@ -59,6 +59,9 @@ class MoveItServer:
         if not self._whole:
             return
         self._trajectories = self._act(ExecuteTrajectory, "execute_trajectory", "execute_trajectory", self._execute)
+        moves = partial(self._group.cancel_all, lambda goal: not goal.request.planning_options.plan_only)
+        for cancel in (moves, self._trajectories.cancel_all):
+            arm.executing.on_stop(cancel)
         self._scenes = node.create_publisher(PlanningScene, "monitored_planning_scene", LATCHED)
         services: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
             (srv.GetMotionPlan, "plan_kinematic_path", self._plan_path),

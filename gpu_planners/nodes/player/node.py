@@ -5,6 +5,7 @@ on work on a desk; with the parameter `physics` MuJoCo moves the robot.
 """
 
 import sys
+import time
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,7 @@ from .trajectories import check_trajectory, curve_of, point_at
 MOST_BYTES = 50_000_000
 FEEDBACK_HZ = 20.0  # as the real controller
 GOAL_TOLERANCE = 0.01  # rad or m, where a goal gives none
+STOP_S, LOOK_S = 2.0, 0.01  # that the end of the node waits for the joints to rest, and between two looks
 SETTLE_S = 1.0  # how long the joints may take to get there, where a goal gives no time
 
 
@@ -83,9 +85,21 @@ class TrajectoryPlayer(BaseNode):
         return ""
 
     def finish(self, patience_s: float = -1.0) -> bool:
+        """Brake, and abort the goal that is played, when the joints rest or patience_s seconds (negative: STOP_S) have
+        passed. The executor must spin."""
+        self._inbox.put(self._brake)
+        end = time.monotonic() + (STOP_S if patience_s < 0 else patience_s)
+        while self.player is not None and self.now() <= self.player.curve.end and time.monotonic() < end:
+            time.sleep(LOOK_S)
         if self._action is not None:
             self._inbox.put(self._action.end, ENDING)
         return True
+
+    def _brake(self):
+        if self.player is not None:
+            self.player.stop(self.now())
+        if self._action is not None:
+            self._action.ending = ENDING
 
     def _take_robot(self, message):
         if self.player is not None:
@@ -118,7 +132,8 @@ class TrajectoryPlayer(BaseNode):
     def _tick(self):
         if self.player is None:
             return
-        now, stamp = self.now(), self.get_clock().now().to_msg()
+        clock = self.get_clock().now()  # read once: whoever looks on knows when exactly the joints were there
+        now, stamp = clock.nanoseconds * 1e-9, clock.to_msg()
         self.player.tick(now)
         wanted, actual = self.player.curve.at(now), self.player.body.state
         message = JointState(
@@ -153,7 +168,10 @@ class FollowAction:
     its place, and the first one is aborted.
 
     kind: control_msgs' FollowJointTrajectory
+    ending: why its goals are aborted when the joints rest, "" while they are not
     """
+
+    ending = ""
 
     def __init__(self, node: "TrajectoryPlayer", kind: Any) -> None:
         self._kind, self._node = kind, node
@@ -173,7 +191,9 @@ class FollowAction:
         if self._goal is None or now < ends:
             return
         goal = self._goal.request
-        if self._stopping:
+        if self.ending:
+            self.end(self.ending)
+        elif self._stopping:
             self._end(self._kind.Result.SUCCESSFUL, "cancelled")
         elif error <= max((one.position for one in goal.goal_tolerance if one.position > 0), default=GOAL_TOLERANCE):
             self._end(self._kind.Result.SUCCESSFUL, "", succeeded=True)
