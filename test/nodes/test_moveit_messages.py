@@ -31,6 +31,7 @@ from gpu_planners.nodes.moveit.reference import Reference
 from gpu_planners.nodes.moveit.scene_messages import apply, scene_message
 from gpu_planners.nodes.moveit.shapes import PLANE_REACH, read_shapes, read_volumes
 from gpu_planners.share import share_folder
+from gpu_planners.verify import CoalScene
 
 TURN = Rotation.from_euler("XYZ", [0.3, -0.7, 1.1])
 
@@ -332,7 +333,7 @@ def test_goals_of_a_position_region_put_the_point_of_the_link_there(reference, c
     size, centre, offset = (0.4, 0.3, 0.5), (-0.5, 0.5, 0.1), (0.05, 0.02, 0.1)
     message = messages.position_constraint("hand", centre, size, SolidPrimitive.BOX, offset=offset)
     region = read_constraints(Constraints(position_constraints=[message]), reference, "it")
-    goals = goals_in(region, checker, np.zeros(3), 8, time.monotonic() + 20, 0)
+    goals, _ = goals_in(region, checker, np.zeros(3), 8, time.monotonic() + 20, 0)
     assert len(goals) > 1
     points = [T @ (*offset, 1.0) for T in pinocchio_poses(ROBOT, GROUP, goals)["hand"]]
     assert (np.abs(np.array(points)[:, :3] - centre) <= np.array(size) / 2 + 2e-6).all()
@@ -352,7 +353,7 @@ def test_a_tool_that_may_turn_about_its_axis_and_two_links_are_placed(reference,
     both.position_constraints.append(messages.position_constraint("fore", T["fore"][0, :3, 3], (0.05,)))
     for asked in (message, both):
         region = read_constraints(asked, reference, "it")
-        goals = goals_in(region, checker, np.zeros(3), 8, time.monotonic() + 20, 0)
+        goals, _ = goals_in(region, checker, np.zeros(3), 8, time.monotonic() + 20, 0)
         poses = pinocchio_poses(ROBOT, GROUP, goals)
         assert (np.linalg.norm(poses["hand"][:, :3, 3] - T["hand"][0, :3, 3], axis=1) <= 0.05 + 2e-6).all()
     assert (np.linalg.norm(poses["fore"][:, :3, 3] - T["fore"][0, :3, 3], axis=1) <= 0.05 + 2e-6).all()
@@ -361,9 +362,35 @@ def test_a_tool_that_may_turn_about_its_axis_and_two_links_are_placed(reference,
 def test_goals_of_bands_are_spread_over_them(reference, checker):
     message = messages.joint_goal((1.0, 0.5), 0.3, GROUP[:2])
     region = read_constraints(message, reference, "it")
-    goals = goals_in(region, checker, np.array([0.0, 0.0, 0.4]), 8, time.monotonic() + 20, 0)
+    goals, _ = goals_in(region, checker, np.array([0.0, 0.0, 0.4]), 8, time.monotonic() + 20, 0)
     assert len(goals) == 8 and (np.abs(goals[:, :2] - (1.0, 0.5)) <= 0.3 + 1e-9).all()
     assert np.isin(0.4, goals[:, 2])  # nothing is asked of the third joint: it may stay
+
+
+def test_the_goals_own_values_come_first_and_then_what_is_nearest(reference, robot, tmp_path):
+    """Which is nearest among free configurations is what coal says of a dense grid of them."""
+    start, wanted, tolerance = np.array([-1.0, 0.3, 0.0]), np.array([1.0, 0.5, 0.2]), 0.4
+    region = read_constraints(messages.joint_goal(wanted, tolerance), reference, "it")
+    goals, first = goals_in(region, CollisionChecker(robot, CollisionWorld(), "cpu"), start, 8, np.inf, 0)
+    assert first == 1 and len(goals) == 8 and np.array_equal(goals[0], wanted)
+    far = np.linalg.norm(goals - wanted, axis=1)
+    assert (np.diff(far) >= 0).all()
+    at = pinocchio_poses(ROBOT, GROUP, [wanted])["hand"][0, :3, 3]
+    block = {"type": "box", "name": "block", "size": (0.06, 0.06, 0.06), "position": tuple(at)}
+    urdf = tmp_path / "small.urdf"
+    urdf.write_text(ROBOT)
+    coal = CoalScene(urdf, None, [block | {"quat_xyzw": (0, 0, 0, 1)}], joints=GROUP, self_pairs=[])
+    around = np.stack(np.meshgrid(*[np.linspace(-tolerance, tolerance, 17)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+    around = around[np.argsort(np.linalg.norm(around, axis=1), kind="stable")]
+    assert coal.distance(wanted) <= 0
+    nearest = next(np.linalg.norm(off) for off in around if coal.distance(wanted + off) > 1e-3)
+    world = CollisionWorld()
+    pose = np.eye(4)
+    pose[:3, 3] = at
+    world.add_box("block", block["size"], pose)
+    goals, first = goals_in(region, CollisionChecker(robot, world, "cpu"), start, 8, np.inf, 0)
+    assert first == 1 and coal.distance(goals[0]) > 0
+    assert np.linalg.norm(goals[0] - wanted) <= nearest + 0.05
 
 
 def test_a_search_may_begin_where_angles_flip():

@@ -161,6 +161,24 @@ def test_a_joint_goal_is_planned_and_shown(node):
     assert shown[0].model_id == "small" and shown[0].trajectory == [result.planned_trajectory]
 
 
+@pytest.mark.parametrize("tolerance", [1e-4, 0.05, 0.1, 0.5])
+def test_a_joint_goal_with_a_tolerance_ends_at_its_own_values(node, tolerance):
+    """Not at the edge of the tolerance that is nearest to the start."""
+    rng = np.random.default_rng(7)
+    for start, goal in (((0, 0, 0), GOAL), *rng.uniform(-1.9, 1.9, (4, 2, 3))):
+        _, result = node.move(messages.motion_request(messages.joint_goal(goal, tolerance), start=start))
+        assert np.allclose(check_motion(result, start)[-1], goal, atol=1e-9)
+
+
+def test_a_joint_goal_whose_own_values_collide_ends_elsewhere_in_its_tolerance(node, coal_scene):
+    block = {"size": (0.06, 0.06, 0.06), "position": tuple(pinocchio_poses(ROBOT, GROUP, [GOAL])["hand"][0, :3, 3])}
+    _, result = node.move(
+        messages.motion_request(messages.joint_goal(GOAL, 0.4)), messages.scene(messages.box("block", **block))
+    )
+    end = check_motion(result, (0, 0, 0), coal_scene(block))[-1]
+    assert 0.01 < np.abs(end - GOAL).max() <= 0.4 + 1e-6
+
+
 def test_the_service_plans_the_same(node):
     answer = node.ask(
         "plan_kinematic_path", motion_plan_request=messages.motion_request(messages.joint_goal(GOAL))

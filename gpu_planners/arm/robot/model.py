@@ -70,6 +70,7 @@ class RobotModel:
     other_joints: {name: (lower, upper)} of joints that move, are not planned and mimic none (a gripper's), rad or m
     mimic_joints: names of the joints that mimic another one
     virtual_joints: those of the SRDF
+    groups: {group of the SRDF: names of the joints that move it}, none for one that cannot be planned
     attachments: {name: Attachment} of what links carry (see `attach`); their shapes are the last of `shapes`, in order
     tree: what `with_other_joints` places the links by, made by `urdf.loader`; None: such joints cannot be moved
     """
@@ -100,6 +101,7 @@ class RobotModel:
     other_joints: dict[str, tuple[float, float]] = field(default_factory=dict)
     mimic_joints: tuple[str, ...] = ()
     virtual_joints: tuple[VirtualJoint, ...] = ()
+    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     attachments: dict[str, Attachment] = field(default_factory=dict)
     tree: Any = None
 

@@ -146,6 +146,7 @@ def _model(description, semantics, names, fields, shapes, shape_link, self_colli
         other_joints={joint.name: joint.limits or (-np.inf, np.inf) for joint in others},
         mimic_joints=tuple(joint.name for joint in movable if joint.mimic),
         virtual_joints=semantics.virtual_joints,
+        groups=semantics.groups | dict.fromkeys(semantics.broken, ()),
         tree=_Tree(description, names, shapes),
     )
 

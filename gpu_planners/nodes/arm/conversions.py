@@ -5,6 +5,7 @@ Every failure is a RequestError (or an ObstacleError from the world) whose text 
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ...arm import RobotModel
 from ...arm.collision.scene_file import pose_matrix
+from ...arm.robot.model import VirtualJoint
 from ...arm.spaces.configurations import LARGEST
 from ...arm.trajectory import Trajectory
 from ...errors import ObstacleError
@@ -23,6 +25,7 @@ from ..common.ros import Transforms, duration_message, seconds
 from . import codes
 
 SHOWN_NAMES = 20  # in a text
+AGREES = 1e-3  # m and rad by which two words on where the root stands may differ
 COLUMNS = "positions", "velocities", "accelerations"
 
 
@@ -169,6 +172,29 @@ def _listed(names, noun):
     return f"{noun}{'s' * (len(names) != 1)} {shown or 'none'}{more}"
 
 
+def root_joint(robot: RobotModel) -> VirtualJoint | None:
+    """The virtual joint of the SRDF that says in which frame the root stands. MoveIt, too, takes the first one."""
+    return next((joint for joint in robot.virtual_joints if joint.child_link == robot.root_link), None)
+
+
+def outside_frame(robot: RobotModel) -> str:
+    """Name of the frame that the SRDF has the root stand in; "" where it names none."""
+    joint = root_joint(robot)
+    return joint.parent_frame.removeprefix("/") if joint else ""
+
+
+@dataclass
+class Outside:
+    """The frame outside of the robot in which its root stands, by the SRDF. It is where tf2 has it; where tf2 has never
+    heard of it, the root is taken to stand at its origin, as in MoveIt.
+
+    assumed: has a message been read so?
+    """
+
+    frame: str = ""
+    assumed: bool = False
+
+
 class RobotFrames(dict[str, np.ndarray]):
     """{frame: (4, 4) T_root_frame} of the frames fixed to the robot's root, "" among them. Others are asked of tf2
     each time; a KeyError says why there is none.
@@ -184,9 +210,11 @@ class RobotFrames(dict[str, np.ndarray]):
         root: str,
         transforms: Transforms | None = None,
         moved: frozenset[str] = frozenset(),
+        outside: Outside | None = None,
     ) -> None:
         super().__init__(fixed)
         self.root, self.moved, self._transforms = root, moved, transforms
+        self._outside = outside or Outside()
 
     @property
     def asks_tf2(self) -> bool:
@@ -199,6 +227,29 @@ class RobotFrames(dict[str, np.ndarray]):
         """(4, 4) T_root_frame at a time; KeyError with a text. A frame that is fixed has the same one at all times."""
         if frame in self and (stamp is None or frame not in self.moved):
             return self[frame]
+        if frame and frame == self._outside.frame and not self._known_to_tf2(frame):
+            self._outside.assumed = True
+            return np.eye(4)
         if self._transforms is None:
             raise KeyError("there is no tf2")
         return self._transforms.look_up(self.root, frame, stamp)
+
+    def contradiction(self) -> str:
+        """What tf2 says by now of the frame outside that other messages were read without; "" where it is the same."""
+        frame = self._outside.frame
+        if not self._outside.assumed or not self._known_to_tf2(frame):
+            return ""
+        self._outside.assumed = False
+        T = self[frame]
+        if np.abs(T - np.eye(4)).max() <= AGREES:
+            return ""
+        return (
+            f"messages in frame '{frame}' were read as in '{self.root}', which the SRDF has stand there, before tf2 "
+            f"told that it stands elsewhere: x y z {np.linalg.inv(T)[:3, 3].round(4).tolist()}"
+        )
+
+    def _known_to_tf2(self, frame):
+        try:
+            return self._transforms is not None and self._transforms.look_up(self.root, frame) is not None
+        except KeyError:
+            return False

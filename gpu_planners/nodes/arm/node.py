@@ -63,7 +63,7 @@ class ArmPlannerNode(PlannerNode):
         self._joint_states = JointStates()
         self._following = False  # does a change of joints that are not planned wait for the worker?
         self._unknown = UnknownSources(self.state.set_problem)
-        self.create_timer(LOOK_S, lambda: self._unknown.forget_expired(self.now()), clock=steady_clock())
+        self.create_timer(LOOK_S, self._look, clock=steady_clock())
         self.trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
         self.display = MotionDisplay(self)
         self._dragged_goals = DraggedGoals(self)
@@ -124,10 +124,12 @@ class ArmPlannerNode(PlannerNode):
                 raise RobotDescriptionError(f"robot_description holds {shown(urdf)}; allowed: the text of a URDF, XML")
             self.scene.load_robot(urdf, self.now())
         except Exception as error:
+            self.scene.refused = error
             if self.scene.robot is not None:
                 text = f"a robot_description was refused, the one before it is planned with: {error_text(error)}"
                 self.state.set_problem("robot", text)
             raise
+        self.scene.refused = None
         self.state.set_problem("robot", "")
         self._take_robot()
 
@@ -278,6 +280,11 @@ class ArmPlannerNode(PlannerNode):
         unknown = self._unknown.problem or self._other_arms.problem
         if unknown:
             raise RequestError(codes.INVALID_OBJECT_NAME, f"the scene is not known: {unknown}{what_to_do}")
+
+    def _look(self):
+        self._unknown.forget_expired(self.now())
+        if text := self.scene.frames.contradiction():
+            self.refuse("virtual_joint", text)
 
     def _forget_sources(self, request, response):
         response.forgotten = self._unknown.forget(*request.sources)

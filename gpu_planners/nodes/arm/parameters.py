@@ -104,6 +104,12 @@ class ArmParameters(NodeParameters):
     allowed_goal_duration_margin: float = setting(
         0.5, "See allowed_execution_duration_scaling", 0.0, 3600.0, unit="seconds"
     )
+    execution_limit_tolerance: float = setting(
+        0.02,
+        "By what share of them a trajectory of ExecuteTrajectory may exceed the limits of velocity and acceleration",
+        0.0,
+        10.0,
+    )
     moveit_interface: str = setting(
         "all",
         "MoveIt's interfaces, where moveit_msgs is installed: all, only the action (beside a move_group), or none",

@@ -20,12 +20,12 @@ from ...arm import CollisionChecker, RobotModel, load_urdf
 from ...arm.collision.scene_file import fixed_frames, load_scene
 from ...arm.control.spline import first_contact
 from ...arm.geometry.bricks import Bricks
-from ...errors import ObstacleError
-from ..common.request_error import RequestError
+from ...errors import ObstacleError, shortened
+from ..common.request_error import RequestError, error_text
 from ..common.ros import Transforms
 from ..common.worker import device_of_seat, seat
 from . import codes
-from .conversions import RobotFrames
+from .conversions import Outside, RobotFrames, outside_frame
 from .marker_objects import check_markers, check_obstacles, marker_object, obstacle_name
 from .move_run import MotionUnderWay
 from .parameters import ArmParameters
@@ -42,6 +42,7 @@ class PlanningScene:
         there is none. Queries that have them elsewhere get a robot of their own
     objects: what stands around, what is carried, what may touch; changed by `take`
     frames: that messages may name; "" is the root
+    refused: why the description that came last is not planned with, None when it is or none came
     warm_planners: {(planner, device)} that are compiled for the robot
     lock: of requests that are answered beside each other
     """
@@ -49,13 +50,14 @@ class PlanningScene:
     def __init__(self, values: ArmParameters, transforms: Transforms | None = None) -> None:
         self.values = values
         self.robot: RobotModel | None = None
+        self.refused: Exception | None = None
         self.objects = SceneObjects()
         self.frames = RobotFrames({}, "", transforms)
         self.warm_planners: set[tuple[str, str]] = set()
         self._described: Any = None  # a RobotModel that carries nothing, as it was loaded
         self._bare: Any = None  # one that carries nothing, its other joints at `_fixed`
         self._robots: dict[tuple, RobotModel] = {}  # of queries, by their other joints and what is carried
-        self._transforms = transforms
+        self._transforms, self._outside = transforms, Outside()
         self._urdf = ""
         self._fixed: dict[str, float] = {}  # joints that are not planned
         # by seat and whether the robot is the scene's: what it was made for, and it
@@ -78,9 +80,10 @@ class PlanningScene:
         if values.scene_file:
             world = load_scene(values.scene_file, fixed_frames(bare))
             objects = objects.add(*(object_of_world(world, name, Source.FILE) for name in world.names))
-        frames = self.frames_of(bare)
+        outside = Outside(outside_frame(bare))
+        frames = self.frames_of(bare, outside)
         self.robot = self._carrying(bare, objects)
-        self._described, self._bare, self.frames, self.objects = bare, bare, frames, objects
+        self._described, self._bare, self.frames, self.objects, self._outside = bare, bare, frames, objects, outside
         self._fixed = {name: float(np.clip(0.0, *limits)) for name, limits in bare.other_joints.items()}
         self._urdf, self._robots, self._checkers, self.warm_planners = urdf, {}, {}, set()
         self.forget_expired(now)
@@ -115,8 +118,8 @@ class PlanningScene:
         self._robots = dict([*self._robots.items()][1 - MOST_ROBOTS :]) | {key: robot}
         return robot
 
-    def frames_of(self, robot: RobotModel) -> RobotFrames:
-        """The frames that messages may name, as a robot has them."""
+    def frames_of(self, robot: RobotModel, outside: Outside | None = None) -> RobotFrames:
+        """The frames that messages may name, as a robot has them. outside: of another description than the scene's"""
         if robot is self.robot:
             return self.frames
         fixed, prefix = fixed_frames(robot), self.values.frame_prefix
@@ -124,7 +127,8 @@ class PlanningScene:
         if self.values.world_frame:
             known[self.values.world_frame] = np.eye(4)
         moved = robot.tree.moved_links if robot.tree else frozenset()
-        return RobotFrames(known, prefix + robot.root_link, self._transforms, moved | {prefix + name for name in moved})
+        moved |= {prefix + name for name in moved}
+        return RobotFrames(known, prefix + robot.root_link, self._transforms, moved, outside or self._outside)
 
     def change_obstacles(self, message: MarkerArray, now: float) -> None:
         """Apply a MarkerArray of the topic (ADD, MODIFY, DELETE, DELETEALL), all of it or nothing.
@@ -215,6 +219,9 @@ class PlanningScene:
     def require_robot(self) -> RobotModel:
         """The robot; RequestError while there is none."""
         if self.robot is None:
+            if self.refused:
+                text = f"the robot_description was refused: {error_text(self.refused)}"
+                raise RequestError(codes.code_of(self.refused), text)
             raise RequestError(
                 codes.COLLISION_CHECKING_UNAVAILABLE,
                 "there is no robot yet: publish its URDF on robot_description, or set robot_description_file",
@@ -242,9 +249,14 @@ class PlanningScene:
 
 
 def read_robot(urdf: str, values: Any) -> RobotModel:
-    """The robot of a URDF, text or path, as the parameters srdf_file, package_dirs, joints, group say."""
+    """The robot of a URDF, text or path, as the parameters srdf_file, package_dirs, joints, group, tip_link say."""
     folders, joints, group = values.package_dirs or (), values.joints or None, values.group or None
-    return load_urdf(urdf, srdf=values.srdf_file or None, package_dirs=folders, joints=joints, group=group)
+    robot = load_urdf(urdf, srdf=values.srdf_file or None, package_dirs=folders, joints=joints, group=group)
+    if values.tip_link and values.tip_link not in robot.link_names:
+        links = shortened(", ".join(robot.link_names))
+        text = f"parameter tip_link is '{values.tip_link}', which robot '{robot.name}' lacks; its links: {links}"
+        raise RequestError(codes.INVALID_LINK_NAME, text)
+    return robot
 
 
 def _deletes(marker, one):

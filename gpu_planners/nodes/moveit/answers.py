@@ -58,7 +58,7 @@ def inverse_kinematics(
         raise RequestError(code, str(why)) from why
     solution = positions | dict(zip(robot.joint_names, q.tolist(), strict=True))
     return GetPositionIK.Response(
-        solution=state_message(robot, solution, reference.objects),
+        solution=state_message(reference, solution, reference.objects),
         error_code=code_message(codes.SUCCESS, f"link '{link}' placed"),
     )
 

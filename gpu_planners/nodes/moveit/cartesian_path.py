@@ -25,9 +25,9 @@ from .requests import MotionQuery, PlannedMotion, check_group, check_speed, chec
 from .shapes import read_pose
 
 
-def check_request(request: GetCartesianPath.Request, values: ArmParameters) -> None:
+def check_request(request: GetCartesianPath.Request, robot: RobotModel, values: ArmParameters) -> None:
     """Refuse what no path can honour; RequestError with a code and a text."""
-    check_group(request.group_name, values)
+    check_group(request.group_name, robot, values)
     check_count("waypoints", len(request.waypoints), "max_goals", values, codes.INVALID_GOAL_CONSTRAINTS)
     if not request.waypoints:
         raise RequestError(codes.INVALID_GOAL_CONSTRAINTS, "the request has no waypoints: give at least one")

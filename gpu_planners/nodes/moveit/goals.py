@@ -1,7 +1,8 @@
-"""Collision-free configurations of a goal region.
+"""Collision-free configurations of a goal region, those first that a request asks for most of all.
 
-Joints are drawn from their bands. One link is placed by inverse kinematics at poses drawn from the region, the centre
-first. What that cannot do, several links or tolerances that differ much, is left to `project`.
+Joints are drawn from their bands, at first the goal's own values and then what is near them. One link is placed by
+inverse kinematics at poses drawn from the region, the centre first. What that cannot do, several links or tolerances
+that differ much, is left to `project`.
 """
 
 import math
@@ -22,6 +23,8 @@ from .shapes import LEAST
 
 ROUNDS = 1, 16  # poses drawn from a region, each round: the first one is its centre
 DRAWN = 256  # configurations drawn: from bands of joints, and as starts of projections
+CLOSER = np.linspace(0.05, 0.95, 19)  # parts of the ways from free configurations to values that are not
+CLOSEST = 8  # configurations whose ways are looked at
 DISTINCT = 0.05  # rad or m by which two goals of a region differ in some joint
 EXACT = 1e-6  # m and rad: of a pose of a link that is asked for itself
 FINE = 1e-3  # m and rad: a region within these about its centre is given up when the centre is
@@ -91,8 +94,12 @@ def placed_at(T: np.ndarray, link: str, judge: Judge, seed: np.ndarray, count: i
 
 def goals_in(
     region: Region, checker: CollisionChecker, start: np.ndarray, count: int, until: float, seed: int
-) -> np.ndarray:
-    """(K, dof) distinct free configurations of a region, nearest to the start first: at least one, at most `count`.
+) -> tuple[np.ndarray, int]:
+    """(K, dof) distinct free configurations of a region, at least one, at most `count`, and how many of them, the first
+    ones, a motion should end in rather than in the others.
+
+    Of joints these are the goal's own values, or else what is found nearest to them; of a link's pose what has the link
+    at the region's centre, nearest to the start first.
 
     until: time.monotonic() when the search ends
     RequestError with GOAL_IN_COLLISION, NO_IK_SOLUTION, GOAL_CONSTRAINTS_VIOLATED, TIMED_OUT, INVALID_LINK_NAME.
@@ -102,24 +109,26 @@ def goals_in(
             raise Judge(checker.robot, region, None).none_found(False, link)
     judge, rng = Judge(checker.robot, region, checker), np.random.default_rng(seed % 2**63)
     if not region.links:
-        found = _from_bands(region, judge, start, rng)
+        found, first = _from_bands(region, judge, start, rng)
     else:
-        found = np.zeros((0, checker.robot.dof))
+        found, first = np.zeros((0, checker.robot.dof)), 0
         for poses in ROUNDS if _is_one_pose(region) else ():
-            found = np.concatenate([found, _placed(region, judge, start, count, poses, until, rng)])
+            found = np.concatenate([found, _nearest(_placed(region, judge, start, count, poses, until, rng), start)])
+            first = len(found) if poses == 1 else first
             if len(found) >= count or (poses == 1 and _is_fine(region)):
                 break
         if not len(found) and not (_is_one_pose(region) and _is_fine(region)):
             starts = rng.uniform(judge.robot.lower, judge.robot.upper, (DRAWN, len(start)))
             starts[0] = start
             found = project(region, judge.robot, starts, rng, until)
-            found = found[judge.configurations_valid(found)]
+            found = _nearest(found[judge.configurations_valid(found)], start)
     if not len(found):
         raise judge.none_found(time.monotonic() > until, *region.links)
-    return _distinct(found, start, count)
+    return _distinct(found, first or len(found), count)
 
 
 def _from_bands(region, judge, start, rng):
+    """((K, dof), how many of them come first): nearest to the positions of the bands first, then to the start."""
     robot = judge.robot
     lower, upper, middle = robot.lower.copy(), robot.upper.copy(), np.clip(start, robot.lower, robot.upper)
     for band in region.joints:
@@ -130,12 +139,28 @@ def _from_bands(region, judge, start, rng):
             lower[j] = max(lower[j], band.lower)
             upper[j] = max(min(upper[j], band.upper), lower[j])
             middle[j] = np.clip(band.position, lower[j], upper[j])
-    free = np.setdiff1d(np.arange(robot.dof), [band.joint for band in region.joints])
-    q = rng.uniform(lower, upper, (DRAWN, robot.dof))
-    q[: DRAWN // 2, free] = middle[free]  # half of them: joints that nothing is asked of stay
-    q[0] = middle
-    q = np.where(robot.continuous, nearest_turn(q), q)
-    return q[judge.configurations_valid(q)]
+    banded = np.isin(np.arange(robot.dof), [band.joint for band in region.joints])
+    off = rng.uniform(lower, upper, (DRAWN, robot.dof)) - middle
+    off[:, banded] *= rng.random((DRAWN, 1))  # more of them near the middle
+    off[: DRAWN // 4, banded] = 0.0
+    off[DRAWN // 8 : DRAWN // 2, ~banded] = 0.0  # joints that nothing is asked of stay
+    off[0] = 0.0
+    off = off[np.argsort(np.linalg.norm(off[:, banded], axis=1), kind="stable")]
+    q, off = _free(middle, off, judge)
+    if len(q) and off[0, banded].any():  # the goal's own values are not free: on the ways to them
+        nearer = CLOSER[:, None, None] * off[:CLOSEST]
+        q, off = _free(middle, np.concatenate([*nearer, off]), judge)
+    aside, moved = np.linalg.norm(off[:, banded], axis=1), np.linalg.norm(off[:, ~banded], axis=1)
+    order = np.lexsort((moved, aside))
+    return q[order], int(np.count_nonzero(aside == aside.min(initial=np.inf)))
+
+
+def _free(middle, off, judge):
+    """(configurations that are valid, their rows of `off`) of those that are `off` (N, dof) from the middle (dof,)"""
+    q = middle + off
+    q = np.where(judge.robot.continuous, nearest_turn(q), q)
+    valid = judge.configurations_valid(q)
+    return q[valid], off[valid]
 
 
 def _placed(region, judge, start, count, poses, until, rng):
@@ -224,14 +249,19 @@ def _is_fine(region):
     )
 
 
-def _distinct(q, start, count):
-    kept: list[np.ndarray] = []
-    for row in q[np.argsort(np.linalg.norm(q - start, axis=1), kind="stable")]:
-        if all(np.abs(row - other).max() > DISTINCT for other in kept):
-            kept.append(row)
+def _nearest(q, start):
+    return q[np.argsort(np.linalg.norm(q - start, axis=1), kind="stable")]
+
+
+def _distinct(q, first, count):
+    """(at most `count` rows of q (K, dof) that differ from those before, how many of them are of the `first` ones)"""
+    kept: list[int] = []
+    for i, row in enumerate(q):
+        if all(np.abs(row - q[other]).max() > DISTINCT for other in kept):
+            kept.append(i)
         if len(kept) == count:
             break
-    return np.array(kept).reshape(-1, q.shape[1])
+    return q[kept], sum(i < first for i in kept)
 
 
 INSIDE = 0.9  # part of a tolerance that is aimed at, so that rounding does not matter

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from moveit_msgs.msg import MotionPlanRequest, RobotTrajectory
 
-from ...arm import upright
+from ...arm import RobotModel, upright
 from ...arm.motion.estimate import estimated_duration
 from ...arm.planners.settings import LEAST_TIME_S
 from ..arm import codes
@@ -22,11 +22,12 @@ from .goals import goals_in
 from .requests import INDUSTRIAL, MotionQuery, PlannedMotion, check_group, check_speed, check_start, kind_of
 
 GOAL_TIME = 0.5  # part of the time that goals may take
+FIRST_TIME = 0.5  # part of what is left of it, for a search for the goals that are asked for most of all
 
 
-def check_request(request: MotionPlanRequest, values: ArmParameters) -> None:
+def check_request(request: MotionPlanRequest, robot: RobotModel, values: ArmParameters) -> None:
     """Refuse what no plan can honour, before anything is made of it; RequestError with a code and a text."""
-    check_group(request.group_name, values)
+    check_group(request.group_name, robot, values)
     kind_of(request, values)
     if not request.goal_constraints:
         raise RequestError(codes.INVALID_GOAL_CONSTRAINTS, "the request has no goal: goal_constraints is empty")
@@ -73,7 +74,7 @@ def _by_sampling(kind, query, limit):
     if kept is not None and (tilt := float(kept.rule.tilts(start[None])[0])) > (allowed := kept.rule.tolerance):
         text = f"link '{kept.region.link}' tilts by {tilt:.4g} rad; the path_constraints allow {allowed:.4g}"
         raise RequestError(codes.START_STATE_VIOLATES_PATH_CONSTRAINTS, f"at the start {text}")
-    goals, goal_of = _goals(regions, query, kept, began, limit)
+    goals, goal_of, tried = _goals(regions, query, kept, began, limit)
     settings = settings_on(checker.device, settings)
     by_time, best = getattr(settings, "objective", "length") == "time", None
 
@@ -81,14 +82,19 @@ def _by_sampling(kind, query, limit):
         robot, away = checker.robot, values.corner_deviation if kept is None else 0.0
         return estimated_duration(result.path, robot.velocity, robot.acceleration, away) if by_time else result.cost
 
+    def solve(goals, left, seed):
+        if kept is None:
+            return PLANNERS[kind].solve(start, goals, checker, replace(settings, time_limit_s=left), seed=seed)
+        return upright.solve(start, goals, checker, kept.rule, upright.Settings(time_limit_s=left), seed)
+
     for seed in range(max(1, request.num_planning_attempts)):
         left = began + limit - time.monotonic()
         if left < LEAST_TIME_S:
             break
-        if kept is None:
-            result = PLANNERS[kind].solve(start, goals, checker, replace(settings, time_limit_s=left), seed=seed)
-        else:
-            result = upright.solve(start, goals, checker, kept.rule, upright.Settings(time_limit_s=left), seed)
+        result = solve(goals[:tried], left * FIRST_TIME if tried < len(goals) else left, seed)
+        left = began + limit - time.monotonic()
+        if not result.solved and tried < len(goals) and left >= LEAST_TIME_S:
+            tried, result = len(goals), solve(goals, left, seed)
         if best is None or (result.solved and (not best.solved or worth(result) < worth(best))):
             best = result
     if best is None:
@@ -102,31 +108,35 @@ def _by_sampling(kind, query, limit):
 
 
 def _goals(regions, query, kept, began, limit):
-    """(G, dof) goals, and for each the number of its region. A region without one counts only where all are."""
-    goals, goal_of, failures = [], [], []
+    """(G, dof) goals, for each the number of its region, and how many, the first ones, are tried before the others.
+
+    A region without a goal counts only where all are.
+    """
+    goals, others, failures = [], [], []
     for number, region in enumerate(regions):
         until = began + GOAL_TIME * limit * (number + 1) / len(regions)
         try:
-            found = _kept_goals(region, query, kept, until, number)
+            found, first = _kept_goals(region, query, kept, until, number)
         except RequestError as failure:
             failures.append(failure)
             continue
-        goals.append(found)
-        goal_of += [number] * len(found)
+        goals += [(q, number) for q in found[:first]]
+        others += [(q, number) for q in found[first:]]
     if not goals:
         raise failures[0]
-    return np.concatenate(goals), goal_of
+    q, goal_of = zip(*goals, *others)
+    return np.array(q), goal_of, len(goals)
 
 
 def _kept_goals(region, query, kept, until, seed):
     """Goals of a region, as of goals_in, that keep the path constraint."""
     asked = query.checker, query.start, query.values.ik_solutions, until, seed
-    found = goals_in(region, *asked)
+    found, first = goals_in(region, *asked)
     if kept is None:
-        return found
-    good = found[kept.rule.tilts(found) <= kept.rule.tolerance]
-    if len(good):
-        return good
+        return found, first
+    good = kept.rule.tilts(found) <= kept.rule.tolerance
+    if good.any():
+        return found[good], int(good[:first].sum()) or int(good.sum())
     try:
         return goals_in(replace(region, orientations=(*region.orientations, kept.region)), *asked)
     except RequestError as failure:

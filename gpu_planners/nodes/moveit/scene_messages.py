@@ -18,17 +18,18 @@ from moveit_msgs.msg import (
     PlanningSceneComponents,
     RobotState,
 )
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import JointState, MultiDOFJointState
 
 from ...arm import RobotModel
 from ..arm import codes
 from ..arm.cloud_topics import octomap_bricks
-from ..arm.conversions import joint_positions, only_joints
+from ..arm.conversions import joint_positions, only_joints, outside_frame
 from ..arm.scene_objects import SceneObject, SceneObjects, Source
 from ..common.request_error import RequestError
 from .objects import OCTOMAP, attach, carried_named, change, change_attached, object_message
 from .reference import Beside, Reference
 from .shapes import read_pose
+from .standing import check_standing, standing
 
 EVERYTHING = 0xFFFFFFFF
 STAYING = Source.FILE, Source.OTHER_ARM  # in a scene that is no diff
@@ -62,6 +63,7 @@ def apply(message: PlanningScene, before: Reference) -> Reference:
     positions = read_positions(message.robot_state, robot, before.positions, "the planning scene's robot_state")
     beside = replace(beside, name=message.name or beside.name, frames=_frames(message, robot, frames, beside))
     reference = Reference(robot, frames, objects, positions, beside)
+    check_standing(message.robot_state.multi_dof_joint_state, reference, "the planning scene's robot_state")
     for one in message.world.collision_objects:
         reference = reference.with_objects(change(one, reference))
     octomap = message.world.octomap.octomap
@@ -87,9 +89,10 @@ def scene_message(reference: Reference, components: int = EVERYTHING) -> Plannin
         message.name, message.robot_model_name = beside.name, robot.name
     if components & asked.ROBOT_STATE or components & asked.ROBOT_STATE_ATTACHED_OBJECTS:
         carried = objects if components & asked.ROBOT_STATE_ATTACHED_OBJECTS else SceneObjects()
-        message.robot_state = state_message(robot, reference.positions, carried)
+        message.robot_state = state_message(reference, reference.positions, carried)
         if not components & asked.ROBOT_STATE:
             message.robot_state.joint_state.name, message.robot_state.joint_state.position = [], []
+            message.robot_state.multi_dof_joint_state = MultiDOFJointState()
     geometry = bool(components & asked.WORLD_OBJECT_GEOMETRY)
     if geometry or components & asked.WORLD_OBJECT_NAMES:
         message.world.collision_objects = [
@@ -126,11 +129,11 @@ def _octomap(message, reference):
 
 def _frames(message, robot, frames, beside):
     """{frame: (4, 4) T_root_frame} with the message's fixed_frame_transforms."""
-    known = dict(beside.frames)
+    known, outside = dict(beside.frames), outside_frame(robot)
     for one in message.fixed_frame_transforms:
         child = one.child_frame_id.removeprefix("/")
         what = f"fixed_frame_transforms, '{child}',"
-        if child in frames or child in robot.link_names:
+        if child in frames or child in robot.link_names or child == outside:
             continue
         reference = Reference(robot, frames, SceneObjects(), {}, Beside(frames=known))
         t = one.transform.translation
@@ -190,9 +193,6 @@ def read_positions(message: RobotState, robot: RobotModel, known: Mapping[str, f
 
     RequestError with INVALID_ROBOT_STATE.
     """
-    for name in message.multi_dof_joint_state.joint_names:
-        text = f"{what} gives the joint '{name}' of several degrees of freedom; the robot's root stands still"
-        raise RequestError(codes.INVALID_ROBOT_STATE, text)
     given = joint_positions(message.joint_state, what, codes.INVALID_ROBOT_STATE)
     allowed = sorted({*robot.joint_names, *robot.other_joints, *robot.mimic_joints})
     only_joints(allowed, given, what, codes.INVALID_ROBOT_STATE)
@@ -225,8 +225,9 @@ def complete(robot: RobotModel, positions: Mapping[str, float], what: str) -> np
     return np.array([positions[name] for name in robot.joint_names])
 
 
-def state_message(robot: RobotModel, positions: Mapping[str, float], objects: SceneObjects) -> RobotState:
-    """RobotState of {joint: position}, with what the objects say that links carry."""
+def state_message(reference: Reference, positions: Mapping[str, float], objects: SceneObjects) -> RobotState:
+    """RobotState of {joint: position}, with what the objects say that links carry, and where the root stands."""
+    robot = reference.robot
     names = [name for name in (*robot.joint_names, *robot.other_joints) if name in positions]
     state = JointState(name=names, position=[float(positions[name]) for name in names])
     state.header.frame_id = robot.root_link
@@ -236,4 +237,4 @@ def state_message(robot: RobotModel, positions: Mapping[str, float], objects: Sc
         )
         for one in objects.carried.values()
     ]
-    return RobotState(joint_state=state, attached_collision_objects=carried)
+    return RobotState(joint_state=state, multi_dof_joint_state=standing(reference), attached_collision_objects=carried)

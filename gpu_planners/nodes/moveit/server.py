@@ -7,8 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-from builtin_interfaces.msg import Time
 from moveit_msgs import srv
 from moveit_msgs.action import ExecuteTrajectory, MoveGroup
 from moveit_msgs.msg import (
@@ -23,22 +21,21 @@ from moveit_msgs.msg import (
 from rclpy.qos import QoSProfile
 
 from ...arm import CollisionChecker
-from ...arm.control.spline import State
-from ...errors import ConfigurationError
 from ..arm import codes
 from ..arm.arm_services import ArmServices, Planned
 from ..arm.move_run import MotionUnderWay, Task, TaskPlan
 from ..arm.parameters import PLANNERS
 from ..common.actions import Longer
-from ..common.request_error import RequestError, answered_with, error_text
+from ..common.request_error import RequestError, error_text
 from ..common.ros import LATCHED, steady_clock
-from ..player.trajectories import check_trajectory, curve_of
 from . import answers, cartesian_path, planning
 from . import scene_messages as scenes
 from .answers import code_message
+from .given_motion import given_motion
 from .objects import change, change_attached
 from .reference import Beside, Reference
 from .requests import INDUSTRIAL, SOURCE, MotionQuery, check_group, kind_of
+from .standing import check_standing
 
 CHANGES = QoSProfile(depth=100)  # of topics that change the scene
 SHOW_EVERY_S = 0.1  # monitored_planning_scene, while the scene changes
@@ -137,15 +134,13 @@ class MoveItServer:
 
     def _planned(self, request, diff):
         """(PlannedMotion, RobotState of its start, RobotModel) of a MotionPlanRequest in the scene with a diff."""
-        self._scene.require_robot()
-        planning.check_request(request, self._arm.values)
+        planning.check_request(request, self._scene.require_robot(), self._arm.values)
         query = self._query(request, kind_of(request, self._arm.values), scenes.is_empty(diff) or diff.is_diff, diff)
         motion = planning.plan(query)
         return motion, self._shown(motion, query), query.checker.robot
 
     def _follow(self, request, response):
-        self._scene.require_robot()
-        cartesian_path.check_request(request, self._arm.values)
+        cartesian_path.check_request(request, self._scene.require_robot(), self._arm.values)
         query = self._query(request, "", request.avoid_collisions)
         motion, response.fraction = cartesian_path.plan(query)
         response.start_state = self._shown(motion, query)
@@ -169,7 +164,7 @@ class MoveItServer:
     def _shown(self, motion, query):
         """Show a motion -> the RobotState of its start."""
         robot, objects = query.checker.robot, query.reference.objects
-        start = scenes.state_message(robot, query.reference.positions, objects)
+        start = scenes.state_message(query.reference, query.reference.positions, objects)
         if self._paths.get_subscription_count():
             trajectory = [motion.trajectory]
             self._paths.publish(DisplayTrajectory(model_id=robot.name, trajectory=trajectory, trajectory_start=start))
@@ -216,35 +211,17 @@ class MoveItServer:
             result = ExecuteTrajectory.Result(error_code=code_message(code, message))
             self._trajectories.end(goal, result, code == codes.SUCCESS)
 
-        plan = partial(self._given, goal.request.trajectory, self._margin(self._beside))
+        plan = partial(given_motion, self._arm, goal.request.trajectory, self._margin(self._beside))
         return self._longer(Task("execute_trajectory", 0, plan, _feedback(goal, ExecuteTrajectory), end))
 
     def _longer(self, task):
         return Longer(partial(self._arm.executing.start, task), partial(self._arm.executing.cancel, task))
 
-    def _given(self, asked, margin):
-        """The TaskPlan of a RobotTrajectory that is free, and begins where the robot is."""
-        arm, robot, trajectory = self._arm, self._scene.require_robot(), asked.joint_trajectory
-        if asked.multi_dof_joint_trajectory.points:
-            raise RequestError(codes.INVALID_MOTION_PLAN, "joints of several degrees of freedom are not executed")
-        trajectory.header.stamp = Time()
-        q = arm.place()
-        if q is None:
-            raise RequestError(codes.ROBOT_STATE_STALE, "joint_states has not brought every planning joint lately")
-        rest = State(q, np.zeros_like(q), np.zeros_like(q))
-        with answered_with(codes.INVALID_MOTION_PLAN, ConfigurationError):
-            check_trajectory(trajectory, robot.joint_names, 0.0)
-            curve = curve_of(trajectory, robot.joint_names, rest, 0.0, START_TOLERANCE)
-        motion = MotionUnderWay(curve, robot, (None, None), margin)
-        if met := arm.contact_ahead(motion, 0.0):
-            raise RequestError(codes.INVALID_MOTION_PLAN, f"the trajectory is not free: {met}")
-        return TaskPlan(codes.SUCCESS, "", motion, trajectory)
-
     # ---- queries ----
 
     def _place(self, request, response):
         ik, values = request.ik_request, self._arm.values
-        check_group(ik.group_name, values)
+        check_group(ik.group_name, self._scene.require_robot(), values)
         reference = self._state_of(ik.robot_state, "the robot_state")
         checker = self._checker(reference) if ik.avoid_collisions else None
         return answers.inverse_kinematics(ik, checker, reference, values.tip_link or reference.robot.tip_link)
@@ -253,7 +230,7 @@ class MoveItServer:
         return answers.forward_kinematics(request, self._state_of(request.robot_state, "the robot_state"))
 
     def _judge(self, request, response):
-        check_group(request.group_name, self._arm.values)
+        check_group(request.group_name, self._scene.require_robot(), self._arm.values)
         reference = self._state_of(request.robot_state, "the robot_state")
         return answers.validity(request, self._checker(reference), reference)
 
@@ -318,6 +295,7 @@ class MoveItServer:
         state = Reference(robot, scene.frames, scene.objects, self._arm.measured() or {}, self._beside)
         if diff is not None:
             state = scenes.apply(diff, state)
+        check_standing(message.multi_dof_joint_state, state, what)
         positions = scenes.read_positions(message, robot, state.positions, what)
         robot = scene.robot_among(scene.objects, positions)  # of this query alone
         reference = Reference(robot, scene.frames_of(robot), state.objects, positions, state.beside)
