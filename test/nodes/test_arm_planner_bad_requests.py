@@ -431,6 +431,20 @@ def test_a_tip_link_that_cannot_be_placed_is_named(start_node, link):
     assert "tip_link" in response.message and f"'{link}'" in response.message
 
 
+def test_a_robot_without_the_tip_link_is_refused_and_says_so(start_node, tmp_path):
+    """Nothing is planned, whatever is asked for, and the node is not said to be ready."""
+    running = start_node(tip_link="zz")
+    for asked in (request(), request(goals=(), pose_goals=[pose_goal([0.3, 0.4, 0.1])])):
+        response = running.plan(asked)
+        assert response.code == codes.INVALID_LINK_NAME and "parameter tip_link is 'zz'" in response.message
+        assert "hand" in response.message and "internal error" not in response.message
+    running.wait_until(lambda: "tip_link is 'zz'" in running.status.message, 20)
+    assert "internal error" not in running.status.message and running.facts["robot"] == "none"
+    (tmp_path / "robot.urdf").write_text(ROBOT)
+    with pytest.raises(SettingsError, match="tip_link is 'zz'"):
+        start_node(robot="", robot_description_file=str(tmp_path / "robot.urdf"), tip_link="zz")
+
+
 def pose_goal_of(q):
     """The pose of the tip at q, with the gripper drawn in."""
     robot = load_urdf(ROBOT, joints=GROUP)
