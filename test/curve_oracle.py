@@ -2,6 +2,9 @@
 lines, cubics and quintics; where they are farthest out, from the roots of their derivatives."""
 
 import numpy as np
+from scipy.interpolate import CubicSpline
+from scipy.optimize import linprog
+from scipy.sparse import csr_array, vstack
 
 DENSE = np.linspace(0.0, 1.0, 17)
 LOOK = 0.01  # rad or m of a limit, within which the roots are looked for
@@ -53,3 +56,47 @@ def beyond_limits(trajectory, lower, upper):
 def _texts(what, q, lower, upper):
     over = np.maximum(q - upper, lower - q)
     return [f"{what} leaves the limits by {over.max():.3g}"] if over.size and over.max() > 0 else []
+
+
+def least_duration(path, velocity, acceleration, count=400):
+    """Seconds that a cubic spline through the points of a path (K, dof) takes at least under limits (dof,) of velocity
+    and acceleration: a linear program over the squares b of the speed along it, at `count` places.
+
+    The limits hold at these places only, so the time is a little less than the best; the sum of b is greatest where the
+    time is least, since where two speeds are allowed, the greater of both is allowed at each place.
+    """
+    s = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(path, axis=0), axis=1))]
+    spline, places = CubicSpline(s, path), np.linspace(0.0, s[-1], count)
+    slope, bend, step = spline(places, 1), spline(places, 2), places[1]
+    scaled = slope / (2 * step) / acceleration, bend / acceleration  # d2q/dt2 = q'' b + q' b' / 2
+    rows, columns, values = [], [], []
+    for shift in (0, 1):  # b' ahead of each place but the last, then behind each but the first
+        k = np.arange(count - 1) + shift
+        for joint in range(path.shape[1]):
+            row = len(rows) * (count - 1) + np.arange(count - 1)
+            ahead, here = scaled[0][k, joint], scaled[1][k, joint]
+            rows.append(np.r_[row, row])
+            columns.append(np.r_[k - shift, k + 1 - shift])
+            values.append(np.r_[here * (1 - shift) - ahead, here * shift + ahead])
+    table = csr_array((np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))))
+    fastest = (velocity / np.maximum(np.abs(slope), 1e-12)).min(axis=1) ** 2
+    fastest[[0, -1]] = 0.0
+    both = vstack([table, -table])
+    found = linprog(-np.ones(count), both, np.ones(both.shape[0]), bounds=np.stack([0 * fastest, fastest], axis=1))
+    assert found.status == 0, found.message
+    v = np.sqrt(np.maximum(found.x, 0.0))
+    return float((2 * step / (v[1:] + v[:-1])).sum())
+
+
+def greatest_rates(trajectory):
+    """Three (dof,): greatest velocity, acceleration and jerk of the quintics between points, at 33 times of each."""
+    T = np.repeat(np.diff(trajectory.times)[:, None], trajectory.positions.shape[1], axis=1)
+    ends = (
+        np.array([each[:-1], each[1:]])
+        for each in (trajectory.positions, trajectory.velocities, trajectory.accelerations)
+    )
+    c, found = coefficients(T, *ends), []
+    for _ in range(3):
+        c = c[1:] * np.arange(1, len(c))[:, None, None]
+        found.append(np.abs(values(c, np.linspace(0.0, 1.0, 33)[:, None, None] * T)).max(axis=(0, 1)))
+    return found

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ from ..errors import ConfigurationError, SettingsError, shown
 from ..settings import Setting
 from . import cartesian
 from .cartesian import Arc, End, Line
+from .collision.reach import shape_levers
+from .geometry.shapes import ConvexShape
 from .motion.curve import at, bernstein, smooth_parts, straight, through, turn
 from .motion.pacing import Limits
 from .motion.timing import LEAST_CUT, LESS, Leg, body_checker, room, room_for, within
@@ -30,6 +33,7 @@ from .trajectory import DEVIATION, Trajectory, corners_of, cuts_of, joint_limits
 
 SOLUTIONS = 16  # wanted postures for each pose of a free motion
 GOALS = 4  # enough goals of a free motion from which the lines after it can be done
+POINT = 1e-6  # metres: radius of a ball that stands for the tip
 PLACES = np.linspace(0.0, 1.0, 9)  # fractions of a rounded corner or a piece of a curve, where the tip is looked at
 SCALING = Setting(1.0, "Fraction of the joints' limits", 1e-3, 1.0)
 TIME_LIMIT = Setting(10.0, "Longest time for all segments", 0.0, math.inf, unit="seconds")
@@ -237,11 +241,12 @@ class _Part(NamedTuple):
 
 
 class _Joined(NamedTuple):
-    """legs: of all segments so far; cuts: what the corners between them may take; counts: of legs up to each segment's
-    end; paths: of the segments"""
+    """legs: of all segments so far; cuts: what the corners between them may take; away: how far a smooth leg in place
+    of straight ones may leave these corners; counts: of legs up to each segment's end; paths: of the segments"""
 
     legs: list[Leg]
     cuts: list[float]
+    away: list[float]
     counts: list[int]
     paths: list[np.ndarray]
 
@@ -251,7 +256,7 @@ class _Joined(NamedTuple):
         if not self.legs:
             still = np.clip(path[:1], *room(checker.robot))
             return standing(still), path[:1], np.zeros(len(self.paths))
-        trajectory, ends_s = timed_trajectory(self.legs, self.cuts, checker)
+        trajectory, ends_s = timed_trajectory(self.legs, self.cuts, checker, self.away)
         return trajectory, path, np.r_[0.0, ends_s][self.counts]
 
 
@@ -267,9 +272,20 @@ class _Work:
     seed: int
     until: float
 
+    @cached_property
+    def reach(self) -> float:
+        """Metres that the tip moves at most for a distance of 1 in joint space."""
+        robot, index = self.tip.robot, self.tip.robot.link_index(self.tip.link)
+        point = ConvexShape.sphere(self.tip.link, POINT, robot.T_frame_link[index])
+        levers = shape_levers(robot, int(robot.link_frame[index]), point)
+        rows = robot.frames[levers.frames]
+        rates = np.zeros(robot.dof)
+        np.add.at(rates, rows["joint"], levers.lever * np.abs(rows["multiplier"]))
+        return float(np.linalg.norm(rates))
+
     def planned(self, q: np.ndarray, segments: Sequence) -> tuple[_Joined, _Part, int]:
         """-> what could be done from q; the part of the last segment tried; its number if it failed, else -1."""
-        joined = _Joined([], [], [], [])
+        joined = _Joined([], [], [], [], [])
         for number, segment in enumerate(segments):
             part = self.part(q, segment, segments[number + 1 :])
             if part.text:
@@ -282,7 +298,9 @@ class _Work:
                 if joined.legs:
                     radius = segments[number - 1].blend_radius
                     joined.cuts.append(_blend_cut(joined.legs[-1], legs[0], radius, self.tip))
+                    joined.away.append(radius / self.reach)
                 joined.cuts.extend(inner)
+                joined.away.extend([self.settings.deviation if part.misses is None else 0.0] * len(inner))
                 joined.legs.extend(legs)
                 q = legs[-1].curve.ends[-1, 0]
             joined.counts.append(len(joined.legs))

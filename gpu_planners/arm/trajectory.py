@@ -102,7 +102,7 @@ def time_parameterize(
         if not np.isfinite(np.linalg.norm(np.diff(corners, axis=0), axis=1)).all():
             raise SettingsError("the path and its velocity, acceleration and jerk limits lie too far apart for float64")
     legs = [Leg(straight(a, b), limits) for a, b in itertools.pairwise(corners)]
-    return timed_trajectory(legs, cuts_of(legs, deviation), checker)[0]
+    return timed_trajectory(legs, cuts_of(legs, deviation), checker, np.full(len(legs) - 1, deviation))[0]
 
 
 def standing(q: np.ndarray) -> Trajectory:
@@ -125,9 +125,9 @@ def cuts_of(legs: list[Leg], deviation: float) -> np.ndarray:
     return deviation * AWAY / np.maximum(turned, 1e-12)
 
 
-def timed_trajectory(legs: list[Leg], cuts: ArrayLike, checker: Any) -> tuple[Trajectory, np.ndarray]:
+def timed_trajectory(legs: list[Leg], cuts: ArrayLike, checker: Any, away: ArrayLike) -> tuple[Trajectory, np.ndarray]:
     """`motion.timing.timed` as a Trajectory from exactly where the legs begin; and (legs,) seconds when they end."""
-    motion = timed(legs, np.asarray(cuts), checker)
+    motion = timed(legs, np.asarray(cuts), checker, np.asarray(away))
     positions, velocities, accelerations = (motion.rows[:, k].copy() for k in range(3))
     positions[0], positions[-1] = legs[0].curve.starts[0, 0], legs[-1].curve.ends[-1, 0]
     return Trajectory(motion.times, positions, velocities, accelerations), motion.ends_s

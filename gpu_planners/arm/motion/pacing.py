@@ -3,7 +3,8 @@
 A curve is cut into stretches. On each, bounds on the curve's first three derivatives turn the joints' limits into
 limits of the speed ds/dt and its derivatives. A pass ahead and a pass back find the speeds between the stretches, and
 ruckig drives s over each of them. It ends and begins each without acceleration, so they fit together. A rounded corner
-is passed at constant speed.
+is passed at constant speed. A curve that is fitted to many corners (`fit`) is one stretch from rest to rest, with a
+pace of its own (`optimal`).
 
     dq/dt = q' v,   d2q/dt2 = q'' v^2 + q' a,   d3q/dt3 = q''' v^3 + 3 q'' v a + q' j
 """
@@ -13,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...errors import SettingsError
-from .curve import Curve, at, is_straight, third
+from .curve import Curve, at, is_straight, powers, third
+from .optimal import Pace
 
 SAMPLES = 17  # of a piece, where its derivatives are bounded
 SURE = 1.003  # factor that covers what lies between the samples
@@ -38,6 +40,7 @@ class Stretch(NamedTuple):
     """From s = first to s = last of the whole curve; greatest speed, acceleration and jerk along it.
 
     constant: is it passed at constant speed?
+    pace: of a stretch from rest to rest that is given; s from 0
     """
 
     first: float
@@ -46,12 +49,14 @@ class Stretch(NamedTuple):
     acceleration: float
     jerk: float
     constant: bool
+    pace: Pace | None = None
 
 
 class Phases(NamedTuple):
-    """s by time: P cubics one after the other.
+    """s by time: P polynomials one after the other.
 
-    time: (P + 1,); s, speed, acceleration: (P,) where each begins; jerk: (P,); stretch: (P,) number of its stretch
+    time: (P + 1,); s, speed, acceleration, jerk: (P,) where each begins; fourth, fifth: (P,) coefficients of these
+    powers of the time since then; stretch: (P,) number of its stretch
     """
 
     time: np.ndarray
@@ -59,6 +64,8 @@ class Phases(NamedTuple):
     speed: np.ndarray
     acceleration: np.ndarray
     jerk: np.ndarray
+    fourth: np.ndarray
+    fifth: np.ndarray
     stretch: np.ndarray
 
     def at(self, time: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -66,7 +73,13 @@ class Phases(NamedTuple):
         k = np.clip(np.searchsorted(self.time, time, side="right") - 1, 0, len(self.s) - 1)
         t = time - self.time[k]
         s, v, a, j = self.s[k], self.speed[k], self.acceleration[k], self.jerk[k]
-        return s + t * (v + t * (a / 2 + t * j / 6)), v + t * (a + t * j / 2), a + t * j, self.stretch[k]
+        c, d, square = self.fourth[k], self.fifth[k], t * t
+        return (
+            s + t * (v + t * (a / 2 + t * j / 6 + square * (c + t * d))),
+            v + t * (a + t * j / 2 + square * (4 * c + 5 * t * d)),
+            a + t * j + square * (12 * c + 20 * t * d),
+            self.stretch[k],
+        )
 
 
 def line_stretches(curve: Curve, first: float, limits: Limits) -> list[Stretch]:
@@ -160,20 +173,22 @@ def phases(stretches: list[Stretch], stops: set[int]) -> Phases:
     speeds = border_speeds(stretches, stops)
     rows, clock = [], 0.0
     for i, stretch in enumerate(stretches):
-        for time, *state in _profile(stretch, speeds[i], speeds[i + 1]):
-            rows.append((clock, stretch.first + state[0], *state[1:], i))
+        for time, s, *state in _profile(stretch, speeds[i], speeds[i + 1]):
+            rows.append((clock, stretch.first + s, *state, i))
             clock += time
     columns = [np.array(column) for column in zip(*rows, strict=True)]
     return Phases(np.append(columns[0], clock), *columns[1:])
 
 
 def _profile(stretch, speed_from, speed_to):
-    """Rows (duration, s from the stretch's start, speed, acceleration, jerk) of the time-optimal way over a stretch."""
+    """Rows (duration, s from the stretch's start, and the rest as in Phases) of the time-optimal way over a stretch."""
     import ruckig
 
     length = stretch.last - stretch.first
+    if stretch.pace is not None:
+        return _given(stretch.pace)
     if stretch.constant:
-        return [(length / speed_from, 0.0, speed_from, 0.0, 0.0)] if speed_from > 0 else []
+        return [(length / speed_from, 0.0, speed_from, 0.0, 0.0, 0.0, 0.0)] if speed_from > 0 else []
     query, result = ruckig.InputParameter(1), ruckig.Trajectory(1)
     query.current_position, query.current_velocity, query.current_acceleration = [0.0], [speed_from], [0.0]
     query.target_position, query.target_velocity, query.target_acceleration = [length], [speed_to], [0.0]
@@ -191,4 +206,12 @@ def _profile(stretch, speed_from, speed_to):
         )
     profile = result.profiles[0][0]
     rows = zip(profile.t, profile.p, profile.v, profile.a, profile.j, strict=False)
-    return [row for row in rows if row[0] > 0]
+    return [(*row, 0.0, 0.0) for row in rows if row[0] > 0]
+
+
+def _given(pace):
+    """Rows of a pace, as of `_profile`."""
+    spans = np.diff(pace.time)
+    s = Curve(pace.time, pace.rows[:-1, :, None], pace.rows[1:, :, None])
+    c = powers(s, np.arange(len(spans)))[:, :, 0] / spans[:, None] ** np.arange(6) * [1, 1, 2, 6, 1, 1]
+    return list(np.column_stack([spans, c]))
