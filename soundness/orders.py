@@ -3,7 +3,7 @@ may. The robots, the networks and the oracle share no code with the node; distan
 tiles too."""
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,8 @@ TICK_S, REPORT_S, STEP_S = 0.1, 0.2, 0.5
 SECONDS = 180.0  # of a case
 DOWN_S = 3.0  # a node that restarts
 ROBOTS = {1: 24, 2: 12}  # by size
+MAPS = {1: warehouse_map(12, 24, apron=3), 2: GridMap(np.ones((16, 24), np.uint8), 4)}
+STALLS = {"late": 0.1, "broken": 10.0}  # besides, in every second case
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ class Robot:
         if self.rng.random() < self.faults.stale:
             place, turned, stamp = self.past[self.rng.integers(len(self.past))]
         if self.rng.random() < self.faults.outliers:
-            place = self.rng.uniform((0, 0), (20, 40))
+            place = self.rng.uniform((0, 0), (12, 24))
         place = place + self.rng.normal(0, self.faults.noise, 2) if self.faults.noise else place
         return place, turned if self.faults.turned else None, stamp if self.faults.stamped else 0.0
 
@@ -156,7 +158,7 @@ class World:
         fleet = Settings(size=size, following=False, neighbourhood_search=False)
         kept = {"state_file": str(Path(folder) / "fleet.json")} if folder else {}
         self.values = FleetParameters(device="cpu", step_s=STEP_S, motion=motion, fleet=fleet, **kept, **parameters)
-        self.grid = warehouse_map(20, 40, apron=4) if size == 1 else GridMap(np.ones((24, 36), np.uint8), 4)
+        self.grid = MAPS[size]
         self.tiles = self._anchors()
         starts = []
         for tile in self.rng.permutation(self.tiles).tolist():
@@ -278,10 +280,12 @@ def case(run, rng, number, tally):
     size, motion = (1, 1, 2)[rng.integers(3)], ("turning", "turning", "four")[rng.integers(3)]
     motion = motion if KINDS[kind].turned else "turning"
     ahead, seed = int(rng.integers(4)), int(rng.integers(2**31))
+    faults, stalls = KINDS[kind], rng.random() < 0.5
+    faults = replace(faults, **STALLS) if stalls else faults
     with tempfile.TemporaryDirectory() as folder:
-        world = World(seed, KINDS[kind], size, motion, folder if KINDS[kind].restarts else None, steps_ahead=ahead)
+        world = World(seed, faults, size, motion, folder if faults.restarts else None, steps_ahead=ahead)
         world.run(SECONDS)
-    what = f"{kind}, seed {seed}, size {size}, {motion}, steps_ahead {ahead}"
+    what = f"{kind}{', stalls' * stalls}, seed {seed}, size {size}, {motion}, steps_ahead {ahead}"
     tally.check(not world.wrong, f"{what}: {world.wrong[:1]}")
     tally.check(world.errands > 0, f"{what}: no errand was done")
 

@@ -59,10 +59,11 @@ class FollowedFleet(KnownAgents):
         _off: (numbers,) bool, who is where nothing that it was told leads; _begins: who has not moved
         _doubted: of whom it is not known where they are
         """
+        self._fresh = False
         graph, agents = self._graph, self._agents
         places, faces = self.places.at(agents["point"]), self._faces(agents["yaw"], -1)
         graph.blind = (faces < 0) & (MOTIONS[self._values.motion].headings > 1)
-        found = progress(graph, agents, places, faces, self._values.tolerance)
+        found = progress(graph, agents, places, faces, self._values.tolerance, self._values.clearance)
         heard = agents["there"] & ~self._faulty() & (agents["heard"] > -np.inf)
         on_map = (self.places.tiles(agents["point"]) >= 0).all(axis=1)
         before, off = self._off | self._doubted, self._off

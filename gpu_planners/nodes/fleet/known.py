@@ -43,6 +43,7 @@ class KnownAgents:
         self._ids: list[str] = []  # by number
         self._agents = np.zeros(0, AGENT)  # by number
         self.steps = self.reached = 0
+        self._fresh = False  # has anything been reported since it was found out what agents have done?
         self._first_heard = -np.inf
 
     def __len__(self) -> int:
@@ -70,6 +71,7 @@ class KnownAgents:
         faults: {id: what is wrong with its report}, whose point and yaw do not count then
         stamps: (K,) when they were measured, seconds of a clock that all reports on an agent share; 0: not known
         """
+        self._fresh = True
         self.faults.pop(TOO_MANY, None)
         stamps = np.zeros(len(ids)) if stamps is None else stamps
         known = np.array([k for k, id in enumerate(ids) if id in self._number], int)
@@ -100,13 +102,14 @@ class KnownAgents:
         agents["heard"][bad] = heard[known[bad]]
         agents["stamp"][bad] = np.where(stamps[known[bad]] > 0, stamps[known[bad]], agents["stamp"][bad])
         if good.any():
-            some, at = agents[good], known[good]
+            some, at = agents if good.all() else agents[good], known[good]
             aside = across(self._graph, self._agents["axis"])[numbers[good]]
             speed = reports.FASTEST / (values.step_s * values.fleet.ticks_per_move)
             pace = reports.Pace(speed, values.silent_after_s, values.lockstep)
             where = points[at], self.places.at(points[at]), yaws[at]
             reports.take(some, *where, stamps[at], heard[at], aside, self._grid.resolution, pace)
-            agents[good] = some
+            if not good.all():
+                agents[good] = some
         self._agents[numbers] = agents
         return newer
 
@@ -165,6 +168,7 @@ class KnownAgents:
     def take_occupied(self, ids: Sequence[str], points: np.ndarray, faults: dict[str, str]) -> None:
         """Something as large as an agent stands at each of (K, 2) points, metres, until `free` says otherwise. What is
         at fault has no place; `faults` says so as long as it is not told anew."""
+        self._fresh = True
         for id, point in zip(ids, points):
             key = occupied_key(id)
             self.faults.pop(key, None)

@@ -14,6 +14,32 @@ COUNTS = 1, 2, 3, 4, 6, 8, 12, 16  # of reports that a mean is taken of
 MOST_SLACK = 1.0  # tiles
 
 
+class Orders(NamedTuple):
+    """What agents (N,) were told: their states (N, K) before and after each action, all but the first allowed or not.
+
+    ends: (N, K, 2) tiles; steps: (N, K - 1, 2) to the next one; moves: (N, K - 1) bool, is it another tile?
+    """
+
+    ends: np.ndarray
+    steps: np.ndarray
+    moves: np.ndarray
+    headings: np.ndarray
+    allowed: np.ndarray
+    blind: np.ndarray
+
+    def of(self, some: np.ndarray) -> "Orders":
+        return Orders(*(values[some] for values in self))
+
+
+def orders_of(graph: ActionGraph) -> Orders:
+    many = int(graph.allowed.max(initial=0)) + 1
+    ends = graph.tiles[:, :many]
+    steps = ends[:, 1:] - ends[:, :-1]
+    allowed = np.arange(many) <= graph.allowed[:, None]
+    moves = (steps[..., 0] != 0) | (steps[..., 1] != 0)
+    return Orders(ends, steps, moves, graph.headings[:, :many], allowed, graph.blind)
+
+
 class Progress(NamedTuple):
     """Of each agent. begins: is it where its first action begins? off: is it where nothing that it was told leads?"""
 
@@ -31,57 +57,63 @@ def scatter_of(agents: np.ndarray) -> np.ndarray:
 
 def across(graph: ActionGraph, axis: np.ndarray) -> np.ndarray:
     """(N, 2) bool, the rows or columns along which agents do not move. axis: (N,) along which each moved last, or -1"""
-    allowed = np.arange(1, graph.most + 1) <= graph.allowed[:, None]
-    moves = ((graph.tiles[:, 1:] != graph.tiles[:, :-1]) & allowed[..., None]).any(axis=1)
+    orders = orders_of(graph)
+    moves = ((orders.steps != 0) & orders.allowed[:, 1:, None]).any(axis=1)
     return ~moves & (axis[:, None] != np.arange(2))
 
 
 def progress(
-    graph: ActionGraph, agents: np.ndarray, places: np.ndarray, faces: np.ndarray, tolerance: float
+    graph: ActionGraph, agents: np.ndarray, places: np.ndarray, faces: np.ndarray, tolerance: float, clearance: float
 ) -> Progress:
     """By the latest reports of agents (N,) that count.
 
+    An agent has left a tile when it is within `tolerance` of the middle of the next one, by the mean of some reports,
+    and so near to it that, as sure as can be, it does not touch one in the middle of the tile that it has left.
+
     places: (N, 2) [row, col] in tiles, whole numbers in the middle; faces: (N,) headings, -1: not told
-    tolerance: tiles that one may be off the middle of the tile where it has arrived
+    tolerance, clearance: tiles; a body in the middle of its tiles has so much room on each side
     """
-    scatter = scatter_of(agents)
+    orders, reach, scatter = orders_of(graph), (tolerance, 2 * clearance), scatter_of(agents)
     slack = np.minimum(OUTLYING * scatter, MOST_SLACK)
-    faced = (graph.headings == faces[:, None]) | (faces < 0)[:, None]
-    done = _done(graph, places, faced, CERTAIN * scatter, slack, tolerance)
+    faced = (orders.headings == faces[:, None]) | (faces < 0)[:, None]
+    done = _done(orders, places, faced, CERTAIN * scatter, slack, reach)
     some = np.flatnonzero((scatter > EXACT) & (graph.allowed > 0))
     if len(some):
-        mean = means(agents[some], COUNTS)
+        mean, of_some = means(agents[some], COUNTS), orders.of(some)
         for k, count in enumerate(COUNTS):
             sure = CERTAIN * scatter[some] / np.sqrt(count)
-            found = _done(graph, mean[:, k], faced[some], sure, slack[some], tolerance, some)
+            found = _done(of_some, mean[:, k], faced[some], sure, slack[some], reach)
             done[some] = np.maximum(done[some], found)
-    off_first = places - graph.tiles[:, 0]
-    rests = (np.abs(off_first) <= 0.5 + slack[:, None]).all(axis=1) & faced[:, 0]
-    begins = rests & (np.linalg.norm(off_first, axis=1) <= np.maximum(tolerance, slack))
-    ends = np.stack([graph.tiles[:, :-1], graph.tiles[:, 1:]])
-    low, high = ends.min(axis=0), ends.max(axis=0)
-    beyond = np.maximum(low - places[:, None], places[:, None] - high).max(axis=2)
-    on_way = (beyond <= 0.5 + slack[:, None]) & (faced[:, :-1] | faced[:, 1:])
-    on_way &= np.arange(1, graph.most + 1) <= graph.allowed[:, None]
+    off = places[:, None] - orders.ends
+    rests = _within(off[:, 0], slack) & faced[:, 0]
+    begins = rests & (np.hypot(off[:, 0, 0], off[:, 0, 1]) <= np.maximum(tolerance, slack))
+    aside = np.maximum(
+        np.maximum(-off[:, :-1] + np.minimum(orders.steps, 0), off[:, :-1] - np.maximum(orders.steps, 0)), 0
+    )
+    on_way = _within(aside, slack[:, None]) & (faced[:, :-1] | faced[:, 1:]) & orders.allowed[:, 1:]
     return Progress(done, begins, ~(rests | on_way.any(axis=1)))
 
 
-def _done(graph, places, faced, sure, slack, tolerance, some=slice(None)):
-    """(K,) actions that agents have done which are at `places`, give or take `sure` tiles; NaN: not known"""
-    tiles, allowed = graph.tiles[some], np.arange(graph.most + 1) <= graph.allowed[some][:, None]
-    off = places[:, None] - tiles
-    stays = (tiles == tiles[:, :1]).all(axis=2)
-    stays = np.logical_and.accumulate(stays, axis=1)
-    moves = (tiles[:, 1:] != tiles[:, :-1]).any(axis=2)
+def _within(off, slack):
+    """(..., 2) tiles -> (...) bool, within a tile, give or take `slack`?"""
+    return (np.abs(off[..., 0]) <= 0.5 + slack) & (np.abs(off[..., 1]) <= 0.5 + slack)
+
+
+def _done(orders, places, faced, sure, slack, reach):
+    """(N,) actions that agents have done which are at `places`, give or take `sure` tiles; NaN: not known"""
+    off = places[:, None] - orders.ends
+    stays = np.ones_like(orders.allowed)
+    np.logical_and.accumulate(~orders.moves, axis=1, out=stays[:, 1:])
     with np.errstate(invalid="ignore"):
-        inside = (np.abs(off) <= 0.5 + slack[:, None, None]).all(axis=2)
-        near = np.linalg.norm(off, axis=2) <= tolerance - sure[:, None]
+        far = np.hypot(off[..., 0], off[..., 1])
+        near = (far <= reach[0]) & (far + sure[:, None] <= reach[1])
         # who does not tell its heading is seen to have turned when it has moved on
-        at = allowed & faced & np.where(stays, inside, near)
-        at[:, 1:] &= moves | ~graph.blind[some][:, None]
-        step = tiles[:, 1:] - tiles[:, :-1]
-        along, aside = (off[:, :-1] * step).sum(axis=2), np.abs(off[:, :-1] * (step == 0)).max(axis=2)
-        passed = moves & allowed[:, 1:] & faced[:, 1:] & (along >= 0.5 + sure[:, None]) & (along <= 1.5)
-        passed &= aside <= 0.5 + slack[:, None]
-    at[:, :-1] |= passed
-    return np.where(at.any(axis=1), graph.most - at[:, ::-1].argmax(axis=1), 0)
+        at = orders.allowed & faced & np.where(stays, _within(off, slack[:, None]), near)
+        at[:, 1:] &= orders.moves | ~orders.blind[:, None]
+        before, steps = off[:, :-1], orders.steps
+        along = before[..., 0] * steps[..., 0] + before[..., 1] * steps[..., 1]
+        aside = np.abs(before[..., 0] * steps[..., 1]) + np.abs(before[..., 1] * steps[..., 0])
+        passed = orders.moves & orders.allowed[:, 1:] & faced[:, 1:] & (along >= 0.5 + sure[:, None]) & (along <= 1.5)
+        at[:, :-1] |= passed & (aside <= 0.5 + slack[:, None])
+    last = at.shape[1] - 1
+    return np.where(at.any(axis=1), last - at[:, ::-1].argmax(axis=1), 0)

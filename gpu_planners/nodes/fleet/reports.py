@@ -98,7 +98,10 @@ def take(
     counts = ~doubted
     agents["point"][counts], agents["yaw"][counts] = points[counts], yaws[counts]
     trail = agents["trail"]
-    trail[counts, 1:] = trail[counts, :-1]
+    if counts.all():  # as a rule; this takes half the time
+        trail[:, 1:] = trail[:, :-1].copy()
+    else:
+        trail[counts, 1:] = trail[counts, :-1]
     trail[counts, 0] = places[counts]
     agents["count"][counts] = np.minimum(agents["count"][counts] + 1, WINDOW)
 

@@ -176,7 +176,7 @@ class RunningFleet(FollowedFleet):
         """What agents may do since others have gone on, between two steps; None where there is nothing to be said."""
         if self._values.lockstep or not self._number or self.state_fault:
             return None
-        if self._file and self._file.is_busy():
+        if not (self._fresh or self._moved) or (self._file and self._file.is_busy()):
             return None
         self._follow(now)
         if not self._moved:
