@@ -11,6 +11,7 @@ from rclpy.action import ActionClient
 from running_node import LATCHED, shared, starter
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import Marker
 
 from gpu_planners.arm import load_urdf
@@ -330,3 +331,25 @@ def test_the_end_of_the_node_stops_the_robot(start_desk, begun):
     assert (0.4 < end[0] < 1.8) if begun else np.abs(end - HOME).max() < 1e-3
     again = desk.send(HOME).wait(10)
     assert again.result.code == -30 and "the node is ending" in again.result.message
+
+
+@pytest.mark.parametrize("how", ["event", "end of the node"])
+def test_a_motion_that_was_only_published_is_stopped(start_desk, how):
+    """A controller that listens on the topic executes it; the node does not."""
+    desk = start_desk(publish_trajectories=True)
+    events = desk.publisher(String, "/trajectory_execution_event")
+    controller = desk.client_node.create_publisher(JointTrajectory, "/joint_trajectory_controller/joint_trajectory", 10)
+    desk.wait_until(controller.get_subscription_count)
+    desk.client_node.create_subscription(JointTrajectory, "/arm_planner/joint_trajectory", controller.publish, 10)
+    desk.wait_until(lambda: desk.node.trajectories._publisher.get_subscription_count())
+    since = len(desk.seen)
+    assert desk.plan(request(start=None, goals=((2.5, 0.0, 0.0),), velocity_scaling=0.3)).code == CODES.SUCCESS
+    desk.wait_until(lambda: desk.place()[0] > 0.3, 30)
+    if how == "event":
+        events.publish(String(data="stop"))
+    else:
+        desk.node.finish(5.0)
+    end, path = desk.rest(), played(desk, since)
+    assert 0.3 < end[0] < 2.0 and np.abs(path[:, 1:]).max() < 1e-6
+    events.publish(String(data="stop"))  # nothing more is published
+    assert np.allclose(desk.rest(), end)

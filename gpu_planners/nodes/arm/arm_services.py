@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from rclpy.publisher import Publisher
 
 from gpu_planners_msgs.srv import PlanMotion
 
@@ -28,14 +27,14 @@ class Planned(NamedTuple):
 class ArmServices(Protocol):
     """The node. Unless a docstring says otherwise, methods are called on the worker's threads.
 
-    values: the parameters as they are now; trajectories: publishes what controllers shall follow
-    executing, display: Executing and MotionDisplay, which are such parts themselves
+    values: the parameters as they are now
+    executing, display, trajectories: Executing, MotionDisplay and PublishedMotions, which are such parts themselves
     """
 
     scene: PlanningScene
     values: ArmParameters
     worker: Worker
-    trajectories: Publisher
+    trajectories: Any
     executing: Any
     display: Any
 

@@ -66,7 +66,7 @@ class Executing:
         self._inbox.put(self._cancel, task)
 
     def on_stop(self, cancel: Callable[[], None]) -> None:
-        """Have a stop also cancel goals that wait for their turn to move the robot. cancel: called on the executor's
+        """Have a stop also end what else moves the robot, or waits for its turn to. cancel: called on the executor's
         thread"""
         self._cancels.append(cancel)
 
@@ -98,7 +98,10 @@ class Executing:
         if self._run is not None:
             self._halt(self._run, codes.PREEMPTED, "stopped by trajectory_execution_event")
         for cancel in self._cancels:
-            cancel()
+            try:
+                cancel()
+            except Exception as error:  # the others must be cancelled, too
+                self._arm.node.get_logger().error(f"move: a stop could not be passed on: {error_text(error)}")
 
     def _give_up(self):
         if self._run is not None:

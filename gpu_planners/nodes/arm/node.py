@@ -16,7 +16,6 @@ from rclpy.clock import JumpThreshold
 from rclpy.duration import Duration
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
-from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import MarkerArray
 
 from gpu_planners_msgs.srv import AttachObjects, ForgetSources, PlanMotion, PlanSequence
@@ -42,6 +41,7 @@ from .move_run import MotionUnderWay, Seen, TaskPlan
 from .other_arms import OtherArms
 from .parameters import ArmParameters
 from .planning_scene import PlanningScene
+from .published_motions import PublishedMotions
 from .scene_objects import ALWAYS, SceneObject
 from .unknown_sources import UnknownSources
 
@@ -64,7 +64,7 @@ class ArmPlannerNode(PlannerNode):
         self._following = False  # does a change of joints that are not planned wait for the worker?
         self._unknown = UnknownSources(self.state.set_problem)
         self.create_timer(LOOK_S, self._look, clock=steady_clock())
-        self.trajectories = self.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
+        self.trajectories = PublishedMotions(self)
         self.display = MotionDisplay(self)
         self._dragged_goals = DraggedGoals(self)
         self._subscribe()
@@ -76,6 +76,7 @@ class ArmPlannerNode(PlannerNode):
         self._serve(AttachObjects, "attach_objects", partial(attach_objects, self))
         self._serve(ForgetSources, "forget_sources", self._forget_sources)
         self.executing = Executing(self)
+        self.executing.on_stop(self.trajectories.stop)
         moveit.serve(self)
         self._clouds = CloudTopics(self)
         self._other_arms = OtherArms(self)
@@ -91,6 +92,7 @@ class ArmPlannerNode(PlannerNode):
         self._jumps.unregister()
         self._clouds.close()
         began = time.monotonic()
+        self.trajectories.stop()
         self.executing.close(patience_s)
         return super().finish(patience_s if patience_s < 0 else max(0.0, patience_s - (time.monotonic() - began)))
 
