@@ -24,6 +24,8 @@ from numba.core.registry import cpu_target
 from . import code_cache, sources
 from . import device as devices
 from .arm import PLANNERS, CollisionChecker, CollisionWorld, MotionCheck, RobotModel, load_urdf
+from .arm.collision.packing import pack_robot
+from .arm.collision.scratch import SIZES
 from .arm.planners.rrt_connect.planner import engine_for
 from .arm.robot import inverse_kinematics
 from .arm.trajectory import time_parameterize
@@ -99,25 +101,47 @@ def parts_of(products: Iterable[str], device: str) -> list[Part]:
 
 
 def _all_of_the_arm(device):
-    checks, *others = arm_parts(device)
-    first, *planners = (planner_part(name, device) for name in ("rrt_connect", "rrt", "rrt_star", "prm"))
-    batches = Part(f"batches of rrt_connect on {_kind(device)}", _compile_batches, (device,), 2)
+    sizes = range(len(SIZES)) if _kind(device) == "cuda" else (0,)
+    return list({part.what: part for size in sizes for part in _arm_of_size(device, size)}.values())
+
+
+def _arm_of_size(device, size):
+    checks, *others = arm_parts(device, size=size)
+    first, *planners = (planner_part(name, device, size=size) for name in ("rrt_connect", "rrt", "rrt_star", "prm"))
+    batches = Part(f"batches of rrt_connect on {_place(device, size)}", _compile_batches, (device, size), 2)
     return [checks, first, *others, batches, *planners]
 
 
-def arm_parts(device: str, robot: RobotModel | None = None, motion: MotionCheck | None = None) -> list[Part]:
-    """What all planners need. robot: a RobotModel, or None; motion: a MotionCheck, or None for the default one"""
-    given = device, robot, motion
+def arm_parts(
+    device: str, robot: RobotModel | None = None, motion: MotionCheck | None = None, size: int = 0
+) -> list[Part]:
+    """What all planners need. robot: a RobotModel, or None; motion: a MotionCheck, or None for the default one; size:
+    number of the least of SIZES, if no robot is given"""
+    place, given = _place(device, size, robot), (device, robot, motion, size)
     return [
-        Part(f"collision checks on {_kind(device)}", _compile_checks, given, 20),
+        Part(f"collision checks on {place}", _compile_checks, given, 20),
         Part("inverse kinematics", inverse_kinematics.warm_up, (), 5),
-        Part(f"motions in time on {_kind(device)}", _compile_timing, given, 3),
+        Part(f"motions in time on {place}", _compile_timing, given, 3),
     ]
 
 
-def planner_part(planner: str, device: str, robot: RobotModel | None = None, motion: MotionCheck | None = None) -> Part:
-    """planner: a name in PLANNERS"""
-    return Part(f"planner {planner} on {_kind(device)}", _compile_planner, (planner, device, robot, motion), 18)
+def planner_part(
+    planner: str, device: str, robot: RobotModel | None = None, motion: MotionCheck | None = None, size: int = 0
+) -> Part:
+    """planner: a name in PLANNERS; others: as in `arm_parts`"""
+    what = f"planner {planner} on {_place(device, size, robot)}"
+    return Part(what, _compile_planner, (planner, device, robot, motion, size), 18)
+
+
+def _place(device, size, robot=None):
+    """Device and size of kernels in words. Code for the CPU serves robots of all sizes."""
+    if _kind(device) == "cpu":
+        return "cpu"
+    if robot is not None:
+        from .arm.collision.checker_cuda import size_number
+
+        size = size_number(pack_robot(robot).buffers)
+    return f"{_kind(device)} for robots of size {size}"
 
 
 def grid_parts(
@@ -143,14 +167,14 @@ def _kind(device):
     return device.partition(":")[0]
 
 
-def _compile_checks(device, robot, motion):
-    checker, q = _checker(device, robot, motion)
+def _compile_checks(*given):
+    checker, q = _checker(*given)
     checker.warm_up()
     checker.colliding_pairs(q[0])
 
 
-def _compile_planner(name, device, robot, motion):
-    checker, q = _checker(device, robot, motion)
+def _compile_planner(name, *given):
+    checker, q = _checker(*given)
     settings = PLANNERS[name].Settings(max_samples=256, time_limit_s=1.0)
     if name == "rrt_connect":
         engine_for(checker)  # before the checks, which another process compiles
@@ -159,17 +183,17 @@ def _compile_planner(name, device, robot, motion):
         PLANNERS[name].solve(free[0], free[1:2], checker, settings)
 
 
-def _compile_batches(device):
-    engine_for(_checker(device, None, None)[0], many=True)
+def _compile_batches(device, size):
+    engine_for(_checker(device, None, None, size)[0], many=True)
 
 
-def _compile_timing(device, robot, motion):
-    checker, q = _checker(device, robot, motion)
+def _compile_timing(*given):
+    checker, q = _checker(*given)
     limits = checker.robot.velocity, checker.robot.acceleration
     time_parameterize(q[:3], *limits, deviation=0.01, checker=checker)
 
 
-def _checker(device, robot, motion):
+def _checker(device, robot, motion, size):
     """(CollisionChecker in a world with nothing near, configurations)"""
     if robot is None:
         urdf = share_folder() / "urdf" / ROBOT
@@ -177,7 +201,8 @@ def _checker(device, robot, motion):
     rng, world = np.random.default_rng(0), CollisionWorld()
     world.add_convex("a hull with many corners", rng.normal(size=(200, 3)), np.eye(4) + 1e3 * np.eye(4, k=3))
     q = rng.uniform(robot.lower, robot.upper, (64, robot.dof))
-    return CollisionChecker(robot, world, device, motion or MotionCheck()), q
+    checker = CollisionChecker(robot, world, device, motion or MotionCheck())
+    return checker.of_size(size) if size else checker, q
 
 
 def _compile_paths(device, algorithm, connectivity, uniform_cost, block_size, settings):

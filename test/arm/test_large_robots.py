@@ -3,12 +3,13 @@ two arms, a chain of 100 joints. On the CPU against coal and pinocchio; on CUDA 
 
 import numpy as np
 import pytest
+from checkout import ROOT
 
 from benchmarks import arm_sizes, robots
 from benchmarks.arm_checks import stepped
 from benchmarks.problems import add_obstacles, missing_data
-from gpu_planners.arm import CollisionChecker, CollisionWorld
-from gpu_planners.arm.planners import rrt_connect
+from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf, prm, rrt, rrt_connect
+from gpu_planners.arm.collision.scratch import SIZES
 from gpu_planners.device import cuda_problem
 
 GREY = 1e-4  # metres: configurations nearer to contact may be judged either way by another rounding
@@ -173,6 +174,26 @@ class TestOnCuda:
             assert result.solved, result.message
             assert among(rig, problem.obstacles).configurations_valid(result.path).all()
 
+    @pytest.mark.parametrize("size", range(len(SIZES)))
+    def test_kernels_of_larger_sizes_answer_the_same(self, size):
+        """A wheel brings the kernels of all sizes, which a small robot has compiled."""
+        robot = load_urdf(ROOT / "urdf" / "desk_arm.urdf", ROOT / "urdf" / "desk_arm.srdf")
+        world = CollisionWorld()
+        world.add_box("box", [0.3, 0.3, 0.3], np.eye(4) + 0.4 * np.eye(4, k=3))
+        own = CollisionChecker(robot, world, "cuda")
+        larger, q = own.of_size(size), drawn(robot, 4000)
+        assert larger.scratch_sizes[1:3] == SIZES[size][:2] and own.scratch_sizes[1:] == SIZES[0]
+        free = own.configurations_valid(q)
+        assert np.array_equal(free, larger.configurations_valid(q)) and 0 < free.sum() < len(q)
+        assert np.array_equal(own.motions_valid(q[1:], q[:-1]), larger.motions_valid(q[1:], q[:-1]))
+        for planner in (rrt_connect, rrt, prm):
+            settings = planner.Settings(time_limit_s=60.0)
+            paths = [planner.solve(*q[free][:2], checker, settings, seed=1).path for checker in (own, larger)]
+            assert len(paths[0]) and np.array_equal(*paths), planner.__name__
+        batches = [rrt_connect.solve_batch(q[free][:9], q[free][1:10], checker) for checker in (own, larger)]
+        for one, other in zip(*batches, strict=True):
+            assert one.solved and np.array_equal(one.path, other.path)
+
     def test_inverse_kinematics_of_a_chain_of_100_joints(self, tmp_path):
         robot = arm_sizes.serial_arm(tmp_path, 100).model
         T = robot.link_poses(drawn(robot, 20))["link_100"]
@@ -191,6 +212,10 @@ def test_any_size_finds_room_on_cuda(tree):
     packed = pack_robot(tree[1].model).buffers
     _, joints, poses, speeds = sizes = checker_cuda.scratch_sizes_of(packed)
     assert joints >= tree[0][0] and poses >= poses_size(packed) and speeds >= speeds_size(packed)
+    for least in range(len(SIZES)):
+        larger = checker_cuda.scratch_sizes_of(packed, least)
+        assert all(n >= least_n for n, least_n in zip(larger[1:3], SIZES[least]))
+        assert larger[1] >= joints and larger[2] >= poses and larger[3] >= speeds_size(packed)
     assert (Spill(sizes).most_blocks > 0) == (speeds > checker_cuda.SHARED_SPEEDS)
 
 

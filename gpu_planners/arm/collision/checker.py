@@ -63,7 +63,7 @@ class CollisionChecker:
         self.robot, self.world, self.motion = robot, world, motion
         self.margin = margin
         self.device = resolve_device(device)
-        self._thickness = 0.0
+        self._thickness, self._least_size = 0.0, 0
         self._thicker: dict[float, CollisionChecker] = {}
         self._elsewhere: dict[str, CollisionChecker] = {}
         self._begin(pack_robot(robot))
@@ -83,7 +83,7 @@ class CollisionChecker:
         if self.device != "cpu":
             from .checker_cuda import CudaChecker
 
-            self._cuda = CudaChecker(self._packed_robot.buffers, self.device)
+            self._cuda = CudaChecker(self._packed_robot.buffers, self.device, self._least_size)
         self._room = self._cuda.room if self._cuda else new_array
 
     @property
@@ -124,6 +124,14 @@ class CollisionChecker:
         other.world, other.margin, other.motion = self.world, self.margin, self.motion
         if other._packed_version != self.version:
             other._parts, other._packed_version = self.scene_parts, self.version
+        return other
+
+    def of_size(self, least: int) -> "CollisionChecker":
+        """A checker like it whose kernels on CUDA have at least room for robots of `scratch.SIZES[least]`, to compile
+        kernels of that size for other robots. It answers the same."""
+        other = copy.copy(self)
+        other._least_size, other._thicker, other._elsewhere = least, {}, {}
+        other._begin(self._packed_robot)
         return other
 
     def prepare(self) -> None:

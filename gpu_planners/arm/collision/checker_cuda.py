@@ -15,24 +15,22 @@ from ..spaces.interface import Packed
 from .certify import clear_speeds, verdict
 from .motions import motion_valid
 from .records import header
-from .scratch import CODE, ITEM, QUEUE, SIEVE, ArmScratch, poses_size, speeds_size
+from .scratch import ANY, CODE, ITEM, QUEUE, SHARED_SPEEDS, SIEVE, SIZES, ArmScratch, poses_size, speeds_size
 
 # entries of a block's shared arrays
 ALL_WAITING, ALL_TAU = WARPS * 2 * QUEUE, WARPS * 2 * WARP
 WAITING = WARPS * 2 * WARP  # pairs that wait for the exact search
 ALL_ITEMS, ALL_CODES = ITEM * WAITING, CODE * WAITING
 SHARED = 48 * 1024  # bytes of a block
-# speeds of a robot: what the other shared arrays leave of it; more lie in global memory
-SHARED_SPEEDS = (SHARED // 4 - ALL_WAITING - ALL_TAU - ALL_ITEMS - ALL_CODES) // WARPS // 256 * 256
-SMALL, LARGE = (8, 256, 384), (32, 1024, SHARED_SPEEDS)  # sizes of one arm's scratch, and of larger robots'
+assert 4 * (WARPS * SHARED_SPEEDS + ALL_WAITING + ALL_TAU + ALL_ITEMS + ALL_CODES) <= SHARED
 MOST_POSES = 1 << 16  # floats of poses: half of the 512 KiB that a lane's local arrays may have
 
 
 class CudaChecker(CudaBatches):
-    """Checks of an arm."""
+    """Checks of an arm. least: number of the first of SIZES that its kernels may have"""
 
-    def __init__(self, packed_robot, device):
-        super().__init__(device, header(packed_robot).dof, scratch_sizes_of(packed_robot))
+    def __init__(self, packed_robot, device, least=0):
+        super().__init__(device, header(packed_robot).dof, scratch_sizes_of(packed_robot, least))
         self._configurations = _configuration_kernel(*self.scratch_sizes)
 
     def configurations_valid(self, q):
@@ -40,18 +38,32 @@ class CudaChecker(CudaBatches):
         return self.run(self._configurations, THREADS, (q,), plain=True)
 
 
-def scratch_sizes_of(packed_robot: Packed) -> tuple[int, ...]:
-    """(ARM, joints, floats of poses, speeds): few sizes, so that robots share compiled kernels."""
-    counts = header(packed_robot)
+def size_number(packed_robot: Packed, least: int = 0) -> int:
+    """Number of the first of SIZES, from `least` on, that has room for a robot; len(SIZES): it is larger."""
+    sizes = header(packed_robot).dof, poses_size(packed_robot), speeds_size(packed_robot)
+    fitting = (k for k in range(least, len(SIZES)) if all(n <= most for n, most in zip(sizes, SIZES[k])))
+    return next(fitting, len(SIZES))
+
+
+def scratch_sizes_of(packed_robot: Packed, least: int = 0) -> tuple[int, ...]:
+    """(ARM, joints, floats of poses, speeds) of the kernels for a robot. Kernels whose speeds lie in global memory are
+    the same for any number of them."""
+    counts, number = header(packed_robot), size_number(packed_robot, least)
     sizes = counts.dof, poses_size(packed_robot), speeds_size(packed_robot)
     if sizes[1] > MOST_POSES:
         raise RobotDescriptionError(
             f"the robot has {counts.shapes} convex shapes and {counts.frames} frames, {sizes[1]} numbers to place "
             f"them; allowed on CUDA: {MOST_POSES}, about 8,000 shapes. Simplify the meshes, or use device='cpu'"
         )
-    if all(n <= most for n, most in zip(sizes, SMALL)):
-        return interface.ARM, *SMALL
-    return interface.ARM, *(most << int(-(-n // most) - 1).bit_length() for n, most in zip(sizes, LARGE))
+    joints, poses, speeds = SIZES[min(number, len(SIZES) - 1)]
+    if speeds == ANY:
+        speeds = max(2 * SHARED_SPEEDS, _doubled(SHARED_SPEEDS, sizes[2]))
+    return interface.ARM, _doubled(joints, sizes[0]), _doubled(poses, sizes[1]), speeds
+
+
+def _doubled(size, count):
+    """The size, doubled until it is `count` or more."""
+    return size << max(int(-(-count // size) - 1).bit_length(), 0)
 
 
 def _spilled(n_q, n_poses, n_speeds):

@@ -15,6 +15,11 @@ SIEVE = 64  # pairs of a configuration that pass the first sieve together
 TWIST = 6  # scalars of a frame: the velocity of its origin, the angular velocity
 ITEM = POSE + 9  # scalars of a pair that waits for the exact search: the pose of A in B's frame, its closing.Twist
 CODE = 2  # its integers: which pair, whose lane
+SHARED_SPEEDS = 1280  # speeds of a warp that shared memory has room for
+ANY = 1 << 30
+# Sizes of the kernels of CUDA: joints, floats of `poses` and of `speeds` at most. Few, so that robots share compiled
+# kernels, and a wheel can bring all. Larger robots have kernels of their own.
+SIZES = ((8, 256, 384), (32, 1024, SHARED_SPEEDS), (32, 1024, ANY), (128, 4096, ANY))
 RECENT = 8  # configurations in collision that the CPU keeps (`recent_collisions`)
 RECENT_COUNT, RECENT_NEAREST = 2 * CODE, 2 * CODE + 1  # of the CPU's `codes`
 
