@@ -10,7 +10,7 @@ import pytest
 from benchmarks.problems import data_dir, missing_data, robot_files
 from gpu_planners.arm import CollisionChecker, CollisionWorld
 from gpu_planners.arm.urdf.loader import load_urdf
-from gpu_planners.arm.urdf.self_collision import ALWAYS, NEVER
+from gpu_planners.arm.urdf.self_collision import ALWAYS, NEVER, RIGID
 
 needs_data = pytest.mark.skipif(missing_data() is not None, reason=str(missing_data()))
 
@@ -178,3 +178,11 @@ def test_planar_arms_of_any_length(monkeypatch):
         np.testing.assert_allclose(tip[:2], 0.2 * np.array([np.cos(angles).sum(), np.sin(angles).sum()]), atol=1e-12)
     with pytest.raises(ValueError, match="links"):
         make_planar_arm.planar_arm_urdf(0)
+
+
+def test_the_proof_is_kept_for_the_next_load_of_the_same_robot(monkeypatch):
+    text = fold("some").replace('"fold"', '"kept"')
+    expected = load_urdf(text).disabled_pairs, load_urdf(fold("never").replace('"fold"', '"kept"')).disabled_pairs
+    monkeypatch.setattr("gpu_planners.arm.urdf.never_meet.LinkPairs.never", None)
+    assert load_urdf(text, joints=["j1"], velocity=2.0).disabled_pairs == (("l0", "l1", RIGID), *expected[0][1:])
+    assert load_urdf(fold("never").replace('"fold"', '"kept"')).disabled_pairs == expected[1] != expected[0]

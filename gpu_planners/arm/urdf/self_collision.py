@@ -7,7 +7,9 @@ could never move; but since nothing proves it, they are told by name. A pair tha
 elsewhere stays.
 """
 
+import functools
 import itertools
+import pickle
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -48,9 +50,7 @@ def pairs_of_shapes(
     left = [pair for pair, reason in reasons.items() if reason is None]
     if disabled is None and left:
         links = {names[i]: [shapes[int(s)] for s in own] for i, own in shapes_of.items()}
-        pairs = LinkPairs(Bodies(description), links, [(names[i], names[j]) for i, j in left])
-        never = pairs.never()
-        always = pairs.everywhere(pairs.in_neutral() & ~never)
+        never, always = _decided(pickle.dumps((description, links, [(names[i], names[j]) for i, j in left])))
         for pair, apart, touch in zip(left, never, always, strict=True):
             reasons[pair] = NEVER if apart else ALWAYS if touch else None
     checked = [itertools.product(shapes_of[i], shapes_of[j]) for (i, j), reason in reasons.items() if reason is None]
@@ -58,6 +58,18 @@ def pairs_of_shapes(
         np.array([*itertools.chain(*checked)], dtype=np.int32).reshape(-1, 2),
         tuple((names[i], names[j], reason) for (i, j), reason in reasons.items() if reason is not None),
     )
+
+
+@functools.lru_cache(maxsize=16)
+def _decided(content):
+    """Of a pickled (description, {link: shapes}, pairs of links): -> (P,) bool each: do they never meet, always?
+
+    Kept, since a process loads its robot again: to plan other joints, with other limits of speed, in another node.
+    """
+    description, links, of_links = pickle.loads(content)
+    pairs = LinkPairs(Bodies(description), links, of_links)
+    never = pairs.never()
+    return never, pairs.everywhere(pairs.in_neutral() & ~never)
 
 
 def adjacent_links(description: Description, through_bare: bool) -> set[frozenset[str]]:
