@@ -361,6 +361,11 @@ def test_reports_count_by_their_stamps(start_node):
     assert all(list(message.tiles) == list(message.start_tiles) == [3, 3] for message in heard)
 
 
+def test_a_clock_that_nobody_publishes_is_told_of(start_node):
+    running = start_node(use_sim_time=True)
+    problem(running, "no /clock")
+
+
 def test_tiles_that_are_occupied_over_dds(running, agents):
     occupied = running.publisher(AgentStates, "/fleet_planner/occupied", 10)
     occupied.publish(AgentStates(ids=["pallet", "nowhere"], poses=[pose_at(3, 4), pose_at(NAN, 1)]))

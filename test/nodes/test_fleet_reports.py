@@ -97,6 +97,17 @@ def test_a_clock_that_was_set_back_is_believed_once_nothing_newer_came_for_long(
     )  # one message, again and again
 
 
+def test_an_agent_whose_reports_are_all_old_is_told_of():
+    fleet = fleet_on(np.ones((1, 9)))
+    tell(fleet, 0.0, 1000.0, a=2)
+    tell(fleet, 1.0, 1001.0, a=2)
+    steps = [
+        tell(fleet, now, 5.0, a=2) for now in np.arange(1.2, 8.0, 0.2)
+    ]  # a bridge sends one of them again and again
+    step = next(step for step in reversed(steps) if step is not None)
+    assert state(step, "a") == AgentActions.SILENT and "before it, and are passed over" in fleet.clashes["a"]
+
+
 @pytest.mark.parametrize("stamped", [True, False])
 def test_an_old_report_sends_nobody_into_another_one(stamped):
     """a has come from column 0 to 3 and stands there, b is to go to 0. Reports of a's from before come again."""
@@ -364,6 +375,23 @@ def test_a_file_that_cannot_be_read_is_told_of_and_nobody_moves_until_it_is_gone
     file.unlink()
     steps = [tell(fleet, float(now), a=(1, 0)) for now in range(3, 6)]
     assert steps[-1].ids == ["a"] and not fleet.state_fault and file.exists()
+
+
+def test_a_file_that_is_put_right_is_taken_up(tmp_path):
+    file = tmp_path / "fleet.json"
+    run_to_middle(file)
+    right = file.read_text()
+    file.write_text(right[:-9])
+    fleet = crossing(file)
+    assert tell(fleet, 0.0, a=(1, 0)) is None and fleet.state_fault
+    fleet.take_occupied(["pallet"], np.array([[7.5, 2.5]]), {})
+    fleet.keep()
+    assert file.read_text() == right[:-9]  # what is in it is not lost
+    file.write_text(right)
+    tell(fleet, 1.0, a=(1, 0))
+    step = tell(fleet, 2.0, a=(1, 0))
+    assert not fleet.state_fault and state(step, "b") == AgentActions.SILENT and fleet.occupied_ids() == ["pallet"]
+    assert fleet._graph.barred[2, 7] != 0
 
 
 def test_where_nothing_can_be_kept_nobody_is_told_anything(tmp_path):

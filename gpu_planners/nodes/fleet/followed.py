@@ -241,7 +241,7 @@ class FollowedFleet(KnownAgents):
                     graph.grant(np.array([number]), tile, heading)
         for id, *_ in kept.agents:
             self._waiting.pop(id, None)
-        self._graph, self._agents = graph, np.array(agents, AGENT).reshape(-1)
+        self._graph, self._bars, self._agents = graph, Bars(), np.array(agents, AGENT).reshape(-1)
         self._off = self._doubted = self._begins = np.zeros(len(agents), bool)
         self._ids = [id for id, *_ in kept.agents]
         self._number = {id: number for number, id in enumerate(self._ids)}
@@ -249,7 +249,7 @@ class FollowedFleet(KnownAgents):
 
     def keep(self) -> None:
         """Write down what agents may do and where they are. Raises GpuPlannersError where that fails."""
-        if self._grid is None or not self._file or not self._file.path:
+        if self._grid is None or not self._file or not self._file.path or self.state_fault:
             return
         graph, agents = self._graph, self._agents
         states = np.concatenate([graph.tiles, graph.headings[..., None]], axis=2)

@@ -110,21 +110,34 @@ class StateFile:
     def __init__(self, path: str) -> None:
         self.path, self.fault = path, ""
         self._free_at = 0.0
+        self._seen: tuple | None = None  # the file that cannot be taken up
 
     def load(self) -> Kept | None:
         """What a node has left behind; None where there is nothing, or `fault` says why it is not known."""
         self.fault = ""
         if not self.path:
             return None
+        self._seen = self._look()
         try:
             path = file_path(self.path, WHAT, SettingsError)
             return read(read_file(path, WHAT, SettingsError, MOST_BYTES).decode()) if path.exists() else None
         except Exception as error:
             self.fault = (
                 f"{WHAT} '{self.path}' cannot be taken up, so it is not known where agents are, and none is told to "
-                f"move: {error_text(error)}. Remove it when no robot stands where it does not report"
+                f"move: {error_text(error)}. Remove it when no robot stands where it does not report, or put it right"
             )
             return None
+
+    def has_changed(self) -> bool:
+        """Is the file that cannot be taken up gone, or another one?"""
+        return self._look() != self._seen
+
+    def _look(self):
+        try:
+            status = os.stat(os.path.expanduser(self.path))
+        except (OSError, ValueError):
+            return None
+        return status.st_ino, status.st_size, status.st_mtime_ns
 
     def is_busy(self) -> bool:
         """Was it written so lately that writing it again would take too much time?"""

@@ -167,9 +167,11 @@ class RunningFleet(FollowedFleet):
         return self.began + (0.0 if self._values.lockstep else self._values.step_s)
 
     def _lost(self):
-        """Is it not known what agents were told? Where the file that should say so has been removed, go on."""
-        if self.state_fault and self._grid is not None and not self._number:
-            self._file.load()
+        """Is it not known what agents were told? Where the file that should say so has been removed, or put right, go
+        on."""
+        if self.state_fault and self._file is not None and self._file.has_changed():
+            self._file = None
+            self._open(self._values)
         return bool(self.state_fault)
 
     def news(self, now: float) -> FleetStep | None:
@@ -246,6 +248,11 @@ class RunningFleet(FollowedFleet):
             self._misplaced(self._ids[number], agents["point"][number], "is outside the map, or not finite")
         settled = self._settled(now) if len(there) else np.zeros(0, int)
         agents["silent"], agents["late"] = self._silent(now), self._late(now)
+        for number in np.flatnonzero(agents["silent"] & (agents["older"] > 0)):
+            behind, after = agents["stamp"][number] - agents["older"][number], self._values.silent_after_s
+            what = f"is old: reports that came since are stamped {behind:.1f} s before it, and are passed over"
+            what += f"; a clock that was set back counts after {after:g} s"
+            self._misplaced(self._ids[number], agents["point"][number], what)
         stands = agents["silent"] | agents["late"] | faulty | outside | self._off | self._doubted
         if len(settled) or (stands & ~agents["stands"]).any() or self._someone_fits() or self._someone_is_barred():
             self._plan_anew()
