@@ -104,7 +104,7 @@ class CollisionChecker:
         """
         thickness = THICKNESS.checked("CollisionChecker.thickened: thickness", thickness)
         if thickness not in self._thicker:
-            other = copy.copy(self)
+            other = copy.copy(self)  # on the CPU, as from a pickle: it checks a few motions at a time
             other.motion, other._thickness, other._thicker, other._elsewhere = MotionCheck(), thickness, {}, {}
             other._begin(thickened(self._packed_robot, thickness))
             self._thicker[thickness] = other
@@ -129,9 +129,9 @@ class CollisionChecker:
     def of_size(self, least: int) -> "CollisionChecker":
         """A checker like it whose kernels on CUDA have at least room for robots of `scratch.SIZES[least]`, to compile
         kernels of that size for other robots. It answers the same."""
-        other = copy.copy(self)
-        other._least_size, other._thicker, other._elsewhere = least, {}, {}
-        other._begin(self._packed_robot)
+        other = CollisionChecker(self.robot, self.world, self.device, self.motion, self.margin)
+        other._least_size = least
+        other._begin(other._packed_robot)
         return other
 
     def prepare(self) -> None:
