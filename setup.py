@@ -54,6 +54,7 @@ EXTRAS = {
         "ompl>=1.7",
         "pin>=3.0",
         "scikit-image>=0.22",
+        "toppra>=0.6,<0.7",
         "tqdm>=4.64",
     ],
     "dataset": ["pyarrow>=16,<27"],

@@ -7,7 +7,7 @@ import subprocess
 from importlib import metadata
 from pathlib import Path
 
-PACKAGES = ("numpy", "numba", "numba-cuda", "scipy", "trimesh", "ruckig", "pin", "coal", "ompl")
+PACKAGES = ("numpy", "numba", "numba-cuda", "scipy", "trimesh", "ruckig", "pin", "coal", "ompl", "toppra")
 
 
 def describe():

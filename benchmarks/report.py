@@ -78,6 +78,7 @@ HEADINGS = {
     "windows": "windows",
     "over_100": "over 100",
     "duration_s": "duration, s",
+    "over_toppra": "over toppra",
     "over_stops": "x stops",
     "over_best": "x best",
     "worst_over_best": "worst x best",

@@ -21,6 +21,7 @@ NAMES = (
     "margins",
     "paths",
     "curves",
+    "timing",
     "queries",
     "stops",
     "physics",

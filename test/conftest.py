@@ -36,7 +36,7 @@ OPTIONAL = {  # modules that not every machine has: what brings them; the first 
     r"mpi4py": "it comes with the extra `mpi`",
     r"mujoco": "it comes with the extra `sim`",
     r"numba_cuda": "it comes with the extra `gpu`",
-    r"ompl|skimage|tqdm": "it comes with the extra `bench`",
+    r"ompl|skimage|toppra|tqdm": "it comes with the extra `bench`",
     r"pyarrow": "it comes with the extra `dataset`",
 }
 MOST_WORKERS = 8

@@ -34,7 +34,7 @@ NEEDS_EXTRA = {
     "gpu_planners.verify.scene": "verify",
     "gpu_planners.verify.shapes": "verify",
 }
-MODULES_OF_EXTRAS = {"coal", "matplotlib", "numba_cuda", "ompl", "pinocchio", "pyarrow", "tqdm", "viser"}
+MODULES_OF_EXTRAS = {"coal", "matplotlib", "numba_cuda", "ompl", "pinocchio", "pyarrow", "toppra", "tqdm", "viser"}
 ROSDEP_KEY = {"pillow": "python3-pil", "pyyaml": "python3-yaml"}
 BY_PIP = {"lazy-loader", "numba", "ruckig", "trimesh"}  # rosdep installs none, or none that serves: docs/install.md
 

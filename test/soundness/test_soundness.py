@@ -22,6 +22,7 @@ CASES = {
     "margins": 15,
     "paths": 2,
     "curves": 6,
+    "timing": 12,
     "queries": 6,
     "stops": 12,
     "physics": 4,

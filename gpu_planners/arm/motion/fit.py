@@ -12,7 +12,7 @@ import numpy as np
 from ..collision.reach import joint_reach
 from .curve import Curve, aside, at, bernstein
 
-FEWEST_PIECES = 6
+FEWEST_PIECES = 10
 MOST_PIECES = 5_000
 NEAREST = 1e-4  # rad or m: control points that would have to be nearer are none; the motion stops at their corners
 GROWTH = 0.25  # by how much the distance of control points may change along the path, per distance

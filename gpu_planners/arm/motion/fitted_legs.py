@@ -141,13 +141,14 @@ def _least_duration(legs, cuts):
     if not all(is_straight(leg.curve) for leg in legs):
         return 0.0
     slopes, lengths = np.array([leg.curve.starts[0, 1] for leg in legs]), np.array([leg.curve.length for leg in legs])
-    velocity, acceleration, _ = (np.array(each) for each in zip(*(leg.limits for leg in legs), strict=True))
+    velocity, acceleration, jerk = (np.array(each) for each in zip(*(leg.limits for leg in legs), strict=True))
     with np.errstate(divide="ignore"):
         fast, rise = (np.min(most / np.abs(slopes), axis=1) for most in (velocity, acceleration))
-    round_ = np.flatnonzero(cuts)
-    turned = np.abs(np.diff(slopes, axis=0))[round_] * 1.5 / (2 * cuts[round_, None])  # per s, half-way through corners
-    most = np.minimum(acceleration[:-1], acceleration[1:])[round_]
-    corners = (2 * cuts[round_] * np.sqrt((turned / most).max(axis=1, initial=0.0))).sum()
+    way, turned = 2 * cuts[cuts > 0], np.abs(np.diff(slopes, axis=0))[cuts > 0]
+    a, j = (np.minimum(each[:-1], each[1:])[cuts > 0] for each in (acceleration, jerk))
+    bent = np.sqrt((1.5 * turned / a).max(axis=1, initial=0.0) / way)  # half-way through a corner
+    twisted = np.cbrt((6 * turned / j).max(axis=1, initial=0.0) / way**2)  # at its ends
+    corners = (way * np.maximum(bent, twisted)).sum()
     stopped = np.r_[True, cuts == 0] & np.r_[cuts == 0, True]  # at both ends of a leg
     rest = lengths - np.r_[0.0, cuts] - np.r_[cuts, 0.0]
     return corners + np.maximum(np.maximum(rest, 0.0) / fast, np.where(stopped, 2 * np.sqrt(lengths / rise), 0)).sum()
