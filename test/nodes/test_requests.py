@@ -299,7 +299,7 @@ def test_what_compiles_in_the_background_is_a_process_that_ends_with_the_node(tm
     background.wait(wrong)
     assert done[0]["a file"] == "" and "pickle" in done[0]["what pickle does not take"].lower() and done[1]["a failure"]
     assert int((tmp_path / "file").read_text()) != os.getpid()
-    assert seen[-1].total == 1 and seen[0].total == 2 and "s left" in str(seen[0])
+    assert seen[-1].total == 1 and seen[0].total == 2 and "s so far" in str(seen[0])
     others = set(active_children())
     background.start([Part("a long one", signal.pause, (), 1)])
     while not (processes := set(active_children()) - others):
