@@ -21,6 +21,11 @@ def part_of(deadline: int, share: float) -> int:
     return deadline if deadline == NEVER else now + int(share * (deadline - now))
 
 
+def at_least(deadline: int, ns: int) -> int:
+    """The deadline, or a later one of what may take so long in any case."""
+    return max(deadline, clock_ns() + ns)
+
+
 def fits(deadline: int, ns: float) -> bool:
     return clock_ns() + ns <= deadline
 

@@ -7,14 +7,14 @@ import numpy as np
 
 from ..device import njit
 from ..parallel.team import NEVER
-from .clock import pieces
+from .clock import at_least, pieces
 from .feasibility import unsolvable
 from .plan import OUT_OF_TIME, PARTLY, FleetPlan, FleetStatus
 from .ways import NO_PATH, plan_ways, prefer
 
 TIME_NS, TELL_NS = 100, 25  # to time a plan (retime.py) and to tell of it, for each agent and step; guesses
 STEPS_TOGETHER = 16  # that are told at once: a line of the cache
-GRACE_NS = 100_000_000  # how much later than the deadline a plan may be told, before it is cut
+GRACE_NS = 100_000_000  # that a plan may be told at least, before it is cut
 
 
 class Model(NamedTuple):
@@ -97,12 +97,12 @@ class Instance:
 
     def told(self, tiles, headings, deadline=NEVER):
         """(N, steps + 1) tiles and headings -> (steps + 1, N, 2) int32 [row, col] or -1; (steps + 1, N) int32; of the
-        first steps alone if it is much later than the deadline"""
+        first steps alone if that takes long, and longer than until the deadline"""
         agents, steps = tiles.shape
         place = np.vstack([self.place, np.full((1, 2), -1, np.int32)])
         positions, facing = np.empty((steps, agents, 2), np.int32), np.empty((steps, agents), np.int32)
         _tell(0, 1, tiles, headings, place, positions, facing)
-        end, by = 1, deadline if deadline == NEVER else deadline + GRACE_NS
+        end, by = 1, at_least(deadline, GRACE_NS)
         for first, last in pieces(steps - 1, by, TELL_NS * max(1, agents)):
             end = last + 1
             _tell(first + 1, end, tiles, headings, place, positions, facing)

@@ -2,8 +2,9 @@
 
 An agent at its goal may settle: it stays there for good and costs nothing more; any other one costs a step each. So
 paths in this space cost what the plan does, and the sum of each agent's steps to its goal alone bounds what is left.
-Between the plan that is known and this bound there are only so many sums of costs, which buckets keep apart. If the
-search ends without a better plan, the known one is optimal.
+Between the plan that is known and this bound there are only so many sums of costs, which buckets keep apart. A node
+is expanded for one of them at a time (partial expansion; Yoshizumi, Miura and Ishida, AAAI 2000), so that of all that
+many agents can do only what is cheap is looked at. If the search ends without a better plan, the known one is optimal.
 """
 
 from typing import NamedTuple
@@ -13,13 +14,15 @@ import numpy as np
 from ..device import lean_njit, njit
 from .ways import Ground
 
-MOST_AGENTS = 8
+MOST_AGENTS = 16
+MOST_TRIES = 4_000_000  # of one expansion: a search that needs more is given up
 MOST_STATES = 1 << 24  # of all agents alone
 MOST_BUCKETS = 1 << 16
 FIRST_NODES = 1 << 12
 FOUND, NONE, MORE, FULL = range(4)
 FAR = np.int32(1 << 24)  # steps where no way leads
-(NODES, NOW, TRIED) = range(3)  # places in `count`
+DONE, NO_ROOM, TOO_MANY = range(3)  # how an expansion ended
+(NODES, NOW, TRIED, LATER) = range(4)  # places in `count`
 
 
 class Team(NamedTuple):
@@ -66,7 +69,7 @@ class JointSearch:
         arrays = (np.empty(shape, np.int32) for shape in ((m, k), m, m, m))
         bucket = np.full(max(bound - least, 0), -1, np.int32)
         self._front = Front(*arrays, np.full(2 * m, -1, np.int32), bucket, np.zeros((5, k + 1), np.int64))
-        self._count = np.zeros(3, np.int64)
+        self._count = np.zeros(4, np.int64)
         if len(bucket):
             self._front.code[0], self._front.cost[0], self._front.up[0] = 2 * state, 0, -1
             self._front.next[0], bucket[0] = -1, 0
@@ -81,11 +84,13 @@ class JointSearch:
         return len(agents) <= MOST_AGENTS and states <= MOST_STATES
 
     def go_on(self, tries, memory_limit_bytes):
-        """Try so many moves of an agent -> FOUND, NONE: there is no better plan, MORE, or FULL: it needs more memory"""
+        """Try so many moves of an agent -> FOUND, NONE: there is no better plan, MORE, or FULL: it needs more memory or
+        too much time for one state"""
         self._count[TRIED] = 0
         while True:
             ended, self._end = search(tries, self._team, self._front, self._count)
-            if ended != FULL or 2 * sum(array.nbytes for array in self._front) > memory_limit_bytes:
+            has_room = self._count[NODES] < len(self._front.code)
+            if ended != FULL or has_room or 2 * sum(array.nbytes for array in self._front) > memory_limit_bytes:
                 return ended
             self._grow()
 
@@ -185,15 +190,19 @@ def search(tries, team, front, count):
             done &= team.goal[k] < 0 or front.code[node, k] // (2 * team.headings) == team.goal[k]
         if done:
             return FOUND, node
-        if not _expand(node, team, front, count):
-            front.next[node], front.bucket[count[NOW]] = front.bucket[count[NOW]], node  # again, with more memory
+        ended = _expand(node, team, front, count)
+        place = count[NOW] if ended == NO_ROOM else count[LATER]
+        if place < len(front.bucket):
+            front.next[node], front.bucket[place] = front.bucket[place], node
+        if ended != DONE:
             return FULL, -1
     return NONE, -1
 
 
 @lean_njit
 def _expand(node, team, front, count):
-    """Enter all states after one step. -> was there room?"""
+    """Enter the states after one step whose bound of all costs is that of count[NOW], and write to count[LATER] the
+    place of the next higher one. -> how it ended"""
     agents, headings, trial = len(team.goal), team.headings, front.trial
     option, code, old, new, total = trial[0], trial[1], trial[2], trial[3], trial[4]
     rest = np.int64(front.cost[node])
@@ -202,14 +211,22 @@ def _expand(node, team, front, count):
         old[k] = state // headings
         rest += 0 if front.code[node, k] & 1 else team.left[k, state]
     total[0], option[0], k = rest, -1, 0
+    least, began = team.bound - len(front.bucket), count[TRIED]
+    now = least + count[NOW]
+    count[LATER] = len(front.bucket)
     while k >= 0:
         option[k] += 1
         count[TRIED] += 1
+        if count[TRIED] - began > MOST_TRIES:
+            return TOO_MANY
         if option[k] == 6:
             k -= 1
             continue
         price = _take(k, option[k], front.code[node, k], team, code)
-        if price < 0 or total[k] + price >= team.bound:
+        if price < 0:
+            continue
+        if total[k] + price > now:
+            count[LATER] = min(count[LATER], total[k] + price - least)
             continue
         new[k] = code[k] // (2 * headings)
         if not _fits(k, agents, old, new, team.following):
@@ -217,9 +234,9 @@ def _expand(node, team, front, count):
         if k + 1 < agents:
             total[k + 1], option[k + 1] = total[k] + price, -1
             k += 1
-        elif not _enter(node, total[k] + price, team, front, count):
-            return False
-    return True
+        elif total[k] + price == now and not _enter(node, team, front, count):
+            return NO_ROOM
+    return DONE
 
 
 @lean_njit
@@ -263,8 +280,8 @@ def _fits(k, agents, old, new, following):
 
 
 @lean_njit
-def _enter(node, least, team, front, count):
-    """Enter the state in front.trial[1]. least: the bound of all costs -> was there room?"""
+def _enter(node, team, front, count):
+    """Enter the state in front.trial[1], whose bound of all costs is that of count[NOW]. -> was there room?"""
     agents, number = len(team.goal), count[NODES]
     if number == len(front.code):
         return False
@@ -276,9 +293,7 @@ def _enter(node, least, team, front, count):
     other = front.table[slot]
     if other >= 0 and front.cost[other] <= cost:
         return True
-    place = least - (team.bound - len(front.bucket))
-    if place >= len(front.bucket):
-        return True
+    place = count[NOW]
     front.cost[number], front.up[number], front.table[slot] = cost, node, number
     front.next[number], front.bucket[place] = front.bucket[place], number
     count[NODES] = number + 1

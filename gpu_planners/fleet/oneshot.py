@@ -38,7 +38,7 @@ WALKED_NS = 100  # to tell of a walk, for each agent and step; a guess
 CROWDED = 1.0  # steps lost for each step that all would take alone, from which on the fleet's own steps are tried too
 WALK_PATIENCE = 300  # a walk ends after so many steps, and the longest way, without another agent at its goal
 JOINT_SHARE = 0.5  # of the time that is left when few agents begin to plan together
-TRIES, FIRST_TRIES = 200_000, 2_000_000  # moves of one of these: between two looks at the clock; without a deadline
+TRIES, FIRST_TRIES = 200_000, 10_000_000  # moves of one of these: between two looks at the clock; without a deadline
 FIRST_AGAIN = 1000  # added to the seed of first plans with which it begins again
 MOST_ATTEMPTS, SMALL = 6, 1 << 20  # more searches than 1: min(MOST_ATTEMPTS, SMALL // (agents times steps))
 

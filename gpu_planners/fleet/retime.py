@@ -11,7 +11,8 @@ import numpy as np
 
 from ..device import lean_njit, njit
 from ..parallel.team import NEVER, clock_ns
-from .instance import TELL_NS
+from .clock import at_least
+from .instance import GRACE_NS, TELL_NS
 from .ways import NOBODY, direction_to
 
 STANDS, ASKS, WALKS, MOVES = range(4)  # in a step; ASKS until it is known whether it may move, WALKS while it is asked
@@ -63,7 +64,8 @@ def timed(instance, tiles, faces, model, leaves=None, deadline=NEVER):
     left, occupant = np.zeros(len(near), np.int32), np.full(len(near), NOBODY, np.int32)
     scratch = np.zeros(n, np.uint8), np.empty(n, np.int32), np.empty(n, np.int32)
     march = March(visits.first[:n].copy(), np.zeros(n, np.int32), left, occupant, *scratch, leaves, near, *model)
-    ways = ways_of(visits, faces, march, carry_out(visits, faces, march, deadline, TELL_NS * n))
+    by = at_least(deadline, GRACE_NS // 2)
+    ways = ways_of(visits, faces, march, carry_out(visits, faces, march, by, TELL_NS * n))
     return *ways, bool((march.at + 1 >= visits.first[1:]).all())
 
 

@@ -110,6 +110,7 @@ def test_more_agents_than_plan_together_begin_again_until_the_limit(monkeypatch)
         return first_plan(instance, model, deadline, seed, memory)
 
     monkeypatch.setattr(oneshot, "first_plan", seen)
+    monkeypatch.setattr(oneshot.joint, "MOST_AGENTS", 4)
     free, starts, goals = random_query(5, (5, 5), 0.1, 12)
     settled = solved(free, starts, goals, "turning", False, improve_until="settled")
     assert max(seeds) < oneshot.FIRST_AGAIN
@@ -151,3 +152,15 @@ def test_a_proof_ends_the_search_at_once(monkeypatch):
     starts, goals = [[0, 0], [0, 299], [2, 0]], [[0, 299], [0, 0], [2, 20]]
     plan = solved(both, starts, goals, "four", True, 1e5)
     assert plan.status[2] == FleetStatus.SOLVED and FleetStatus.NO_JOINT_PLAN in plan.status[:2]
+
+
+@pytest.mark.parametrize("following", [True, False])
+def test_many_that_only_make_way_are_searched_together(following):
+    """Two change places in a lane with a bay, ten others stand at their goals beside it; the two would be as quick
+    without them."""
+    free = free_tiles("....... ###.### ....... .......")
+    starts, goals = [[0, 0], [0, 6]], [[0, 6], [0, 0]]
+    alone = least_sum(free[:2], starts, goals, "four", following)
+    others = [[row, col] for row in (2, 3) for col in (0, 1, 2, 4, 5)]
+    plan = solved(free, starts + others, goals + others, "four", following)
+    assert plan.solved and plan.optimal and plan.sum_of_costs == alone > plan.lower_bound
