@@ -1,5 +1,5 @@
 # make demo | test | test-all | bench | soundness | docs set everything up by themselves; `make setup` does only that.
-#   PYTHON=python3.12   the Python to build .venv with (3.10 to 3.13)
+#   PYTHON=python3.12   the Python to build .venv with (3.10 to 3.14)
 #   ROS_PACKAGES=folder ROS packages that no package index has, to be built into .venv: launch, moveit_msgs
 #   ARGS="..."          passed on, for instance: make test ARGS="-k collision -x"
 

@@ -16,18 +16,19 @@ README = re.sub(
     flags=re.MULTILINE,
 )
 
+# The lowest and the highest of these are installed and planned with: test/project/test_bounds.py.
 LIBRARIES = [
     "argcomplete>=2.0",
-    "lazy-loader>=0.3",
+    "lazy-loader>=0.5",
     "lxml>=4.9",
-    "numba>=0.61",
+    "numba>=0.63,<0.69",  # inner_code and code_cache reach into it
     "numpy>=1.26,<2.5",  # numba-cuda 0.30 does not import with numpy 2.5
     "pillow>=9.0",
     "pyyaml>=6.0",
     "rich>=13.0",
-    "ruckig>=0.14",
-    "scipy>=1.11",
-    "trimesh[easy]>=4.4",
+    "ruckig>=0.19,<1",  # earlier ones have no wheels
+    "scipy>=1.11,<2",
+    "trimesh[easy]>=4.4,<6",
 ]
 
 # ROS 2 Jazzy as wheels. Where ROS 2 is installed, its own packages serve instead: see package.xml.
@@ -73,7 +74,7 @@ EXTRAS = {
         "sphinx-gallery>=0.18",
         "viser>=1.1,<2",
     ],
-    "gpu": ["numba-cuda[cu12]>=0.20"],
+    "gpu": ["numba-cuda[cu12]>=0.30.4,<0.31"],
     "mpi": ["mpi4py>=4.1,<5", "mpich>=4.2,<6"],  # for one machine; a cluster has an MPI of its own: docs/distributed.md
     "ros": ROS_WHEELS,
     "sim": ["mujoco>=3.3,<5"],
@@ -127,7 +128,7 @@ setup(
         "Intended Audience :: Developers",
         "Intended Audience :: Science/Research",
         "Operating System :: POSIX :: Linux",
-        *(f"Programming Language :: Python :: 3.{minor}" for minor in range(10, 14)),
+        *(f"Programming Language :: Python :: 3.{minor}" for minor in range(10, 15)),
         "Topic :: Scientific/Engineering",
         "Typing :: Typed",
     ],
@@ -137,7 +138,7 @@ setup(
         "": ["*.pyi"],
         f"{NAME}.fleet": ["page.html", "page.js"],
     },
-    python_requires=">=3.10,<3.14",
+    python_requires=">=3.10,<3.15",
     install_requires=LIBRARIES,
     extras_require=EXTRAS,
     zip_safe=False,

@@ -37,7 +37,7 @@ VENV = ROOT / ".venv"
 STAMPS = VENV / ".stamps"
 LOGS = VENV / "logs"
 REQUIREMENTS = ROOT / "tools/interface_build_requirements.txt"
-PYTHONS = ((3, 10), (3, 13))
+PYTHONS = ((3, 10), (3, 14))
 # A sourced ROS workspace, or a process started from another such environment, must not leak into this one.
 FOREIGN_VARIABLES = (
     "AMENT_PREFIX_PATH",
@@ -145,7 +145,7 @@ def check_machine():
     version = sys.version_info[:2]
     if not PYTHONS[0] <= version <= PYTHONS[1]:
         raise SetupError(
-            f"Python {version[0]}.{version[1]} ({sys.executable}) does not serve: 3.10 to 3.13 do. "
+            f"Python {version[0]}.{version[1]} ({sys.executable}) does not serve: 3.10 to 3.14 do. "
             "Choose one with: make setup PYTHON=python3.12"
         )
     name = f"python{version[0]}.{version[1]}"
