@@ -138,6 +138,16 @@ def test_limits_far_apart_are_timed_or_refused_in_words(length, velocity, accele
         assert (np.diff(trajectory.times) > 0).all() and (np.abs(trajectory.velocities) <= 1.001 * velocity).all()
 
 
+def test_a_leg_on_which_the_acceleration_is_just_reached():
+    """Its length is 2 a^3 / j^2 but for rounding; for some such lengths ruckig finds nothing."""
+    for length in 2 * 5.1763806530263015**3 / 51.76380653026301**2 * (1 + np.linspace(-1e-6, 1e-6, 401)):
+        motion = time_parameterize([[0.0], [length]], [2.5881903265131507], [5.1763806530263015])
+        assert motion.duration == pytest.approx(0.4, rel=1e-3)
+    begin, end = 0.20705525831540464, 0.31058287137593077
+    stretch = pacing.Stretch(begin, end, 2.5881903265131507, 5.1763806530263015, 51.76380653026301, False)
+    assert pacing.phases([stretch], set()).time[-1] == pytest.approx(0.4, rel=1e-3)
+
+
 def test_a_motion_never_goes_back():
     """Where the ramp between two rounded corners takes all of the way between them, ruckig took a run-up."""
     rng, back = np.random.default_rng(4), 0

@@ -21,6 +21,7 @@ SAMPLES = 17  # of a piece, where its derivatives are bounded
 SURE = 1.003  # factor that covers what lies between the samples
 BEND, TWIST = 0.5, 0.4  # shares of acceleration and jerk that the curve's bends may take where the speed changes
 SPARE = 1e-6  # share of a length that a ramp leaves free: where it takes all, ruckig goes back to take a run-up
+NEARLY = (1.0, 1 - 1e-9, 1 - 1e-6, 1 - 1e-4)  # of an acceleration: where it is just reached, ruckig may find nothing
 UNLIKE = 1.5  # a curve is cut where its greatest speed changes by more than this factor
 
 
@@ -192,13 +193,16 @@ def _profile(stretch, speed_from, speed_to):
     query, result = ruckig.InputParameter(1), ruckig.Trajectory(1)
     query.current_position, query.current_velocity, query.current_acceleration = [0.0], [speed_from], [0.0]
     query.target_position, query.target_velocity, query.target_acceleration = [length], [speed_to], [0.0]
-    query.max_velocity, query.max_acceleration = [stretch.speed], [stretch.acceleration]
-    query.max_jerk = [stretch.jerk]
-    try:
-        outcome = ruckig.Ruckig(1).calculate(query, result)
-    except ruckig.RuckigError:  # its text is the whole input
-        outcome = ruckig.Result.Error
-    if outcome not in (ruckig.Result.Working, ruckig.Result.Finished):
+    query.max_velocity, query.max_jerk = [stretch.speed], [stretch.jerk]
+    for less in NEARLY:
+        query.max_acceleration = [less * stretch.acceleration]
+        try:
+            outcome = ruckig.Ruckig(1).calculate(query, result)
+        except ruckig.RuckigError:  # its text is the whole input
+            continue
+        if outcome in (ruckig.Result.Working, ruckig.Result.Finished):
+            break
+    else:
         raise SettingsError(
             f"no timing found for a segment of length {length:.3g} rad (or m) at a speed up to {stretch.speed:.3g}, "
             f"acceleration up to {stretch.acceleration:.3g} and jerk up to {stretch.jerk:.3g}: these lie too far apart "
