@@ -1,5 +1,6 @@
 # make demo | test | test-all | bench | soundness | docs set everything up by themselves; `make setup` does only that.
 #   PYTHON=python3.12   the Python to build .venv with (3.10 to 3.14)
+#   ROS_DISTRO=kilted   the ROS 2 to put into .venv (jazzy or kilted); it stays until another one is named
 #   ROS_PACKAGES=folder ROS packages that no package index has, to be built into .venv: launch, moveit_msgs
 #   ARGS="..."          passed on, for instance: make test ARGS="-k collision -x"
 
@@ -7,6 +8,8 @@ PYTHON ?= python3
 ARGS ?=
 ROS_PACKAGES ?=
 IN_VENV := .venv/bin/python
+# Of a sourced workspace the variable says nothing about .venv: only the command line counts.
+DISTRO := $(if $(filter command,$(firstword $(origin ROS_DISTRO))), --ros-distro $(ROS_DISTRO))
 
 # .venv brings its own ROS 2: a sourced workspace, or a parent that runs in another such environment,
 # must not leak into it. Of LD_LIBRARY_PATH only the driver's folders stay.
@@ -34,10 +37,10 @@ help:
 	@echo "make clean   remove .venv and everything built"
 
 setup:
-	@$(PYTHON) tools/setup_environment.py$(if $(ROS_PACKAGES), --ros-packages "$(ROS_PACKAGES)")
+	@$(PYTHON) tools/setup_environment.py$(DISTRO)$(if $(ROS_PACKAGES), --ros-packages "$(ROS_PACKAGES)")
 
 demo:
-	@$(PYTHON) tools/setup_environment.py --demo
+	@$(PYTHON) tools/setup_environment.py$(DISTRO) --demo
 	@$(IN_VENV) -m gpu_planners.cli demo $(ARGS)
 
 test: lint

@@ -31,21 +31,26 @@ LIBRARIES = [
     "trimesh[easy]>=4.4,<6",
 ]
 
-# ROS 2 Jazzy as wheels. Where ROS 2 is installed, its own packages serve instead: see package.xml.
-ROS_WHEELS = [
-    "ros-jazzy-action-msgs",
-    "ros-jazzy-ament-index-python",
-    "ros-jazzy-diagnostic-msgs",
-    "ros-jazzy-geometry-msgs",
-    "ros-jazzy-lifecycle-msgs",
-    "ros-jazzy-nav-msgs",
-    "ros-jazzy-rclpy",
-    "ros-jazzy-rmw-fastrtps-cpp",  # rclpy does not import without a middleware
-    "ros-jazzy-sensor-msgs",
-    "ros-jazzy-std-msgs",
-    "ros-jazzy-trajectory-msgs",
-    "ros-jazzy-visualization-msgs",
+# ROS 2 as wheels. Where ROS 2 is installed, its own packages serve instead: see package.xml.
+ROS_PACKAGES = [
+    "action-msgs",
+    "ament-index-python",
+    "diagnostic-msgs",
+    "geometry-msgs",
+    "lifecycle-msgs",
+    "nav-msgs",
+    "rclpy",
+    "rmw-fastrtps-cpp",  # rclpy does not import without a middleware
+    "sensor-msgs",
+    "std-msgs",
+    "trajectory-msgs",
+    "visualization-msgs",
 ]
+
+
+def ros_wheels(distro):
+    return [f"ros-{distro}-{name}" for name in ROS_PACKAGES]
+
 
 EXTRAS = {
     "bench": [
@@ -76,7 +81,8 @@ EXTRAS = {
     ],
     "gpu": ["numba-cuda[cu12]>=0.30.4,<0.31"],
     "mpi": ["mpi4py>=4.1,<5", "mpich>=4.2,<6"],  # for one machine; a cluster has an MPI of its own: docs/distributed.md
-    "ros": ROS_WHEELS,
+    "ros": ros_wheels("jazzy"),
+    "ros-kilted": ros_wheels("kilted"),  # an environment holds one of the two
     "sim": ["mujoco>=3.3,<5"],
     "test": [
         "coal>=3.0",

@@ -5,7 +5,7 @@ Its steps, each done again only when what it depends on has changed:
   environment   the virtual environment itself, and uv, which fetches wheels faster than pip
   libraries     gpu_planners (editable) and the libraries that compile it; where they are new, the planners are compiled
                 in the background from then on
-  ros           ROS 2 Jazzy and the tools that build interfaces, as wheels
+  ros           ROS 2 and the tools that build interfaces, as wheels: of --ros-distro, else as it is there, else Jazzy
   interfaces    gpu_planners_msgs, built by colcon into the environment, where Python finds it without sourcing
   packages ...  meanwhile, the extras that were asked for
   share         launch files, configurations, robots and executables where ROS looks for them
@@ -38,6 +38,10 @@ STAMPS = VENV / ".stamps"
 LOGS = VENV / "logs"
 REQUIREMENTS = ROOT / "tools/interface_build_requirements.txt"
 PYTHONS = ((3, 10), (3, 14))
+ROS_DISTROS = {  # those that are in the package index as wheels; the default first
+    "jazzy": {"extra": "ros", "finds Python for interfaces": "ros-jazzy-python-cmake-module"},
+    "kilted": {"extra": "ros-kilted", "finds Python for interfaces": "ros-kilted-ament-cmake-ros-core"},
+}
 # A sourced ROS workspace, or a process started from another such environment, must not leak into this one.
 FOREIGN_VARIABLES = (
     "AMENT_PREFIX_PATH",
@@ -173,7 +177,7 @@ def has_nvidia_gpu():
     return Path("/proc/driver/nvidia/version").exists() or Path("/dev/nvidiactl").exists()
 
 
-def make_environment():
+def make_environment(distro):
     if VENV.exists() and (VENV / "pyvenv.cfg").exists():
         shutil.rmtree(VENV)
     # The logs lie in the environment, so this one command runs without them.
@@ -182,6 +186,7 @@ def make_environment():
     )
     if made.returncode != 0:
         raise SetupError(f"{made.stdout}{made.stderr}\n{sys.executable} -m venv failed.")
+    (VENV / "ros_distro").write_text(distro)
     with contextlib.suppress(SetupError):  # pip serves too
         run([*PIP, "install", *PIP_OPTIONS, "uv>=0.5,<1"], "uv.log")
 
@@ -316,11 +321,31 @@ def step(name, key, action, what):
     print(f"setup: {name} ready in {time.monotonic() - started:.0f} s\n", end="", flush=True)
 
 
-def plan(extras, ros_packages=None, demo=False):
+def chosen_distro(asked):
+    """The ROS distribution that is asked for, else that of the environment that is there, else the default."""
+    note = VENV / "ros_distro"
+    if asked and asked not in ROS_DISTROS:
+        raise SetupError(
+            f"ROS_DISTRO={asked}: the package index has no wheels of it; allowed: {', '.join(ROS_DISTROS)}. "
+            "Where it is installed, build with colcon: docs/install.md"
+        )
+    return asked or (note.read_text() if note.exists() else next(iter(ROS_DISTROS)))
+
+
+def install_ros(distro):
+    told = ROS_DISTROS[distro]
+    names = REQUIREMENTS.read_text("utf-8").replace("DISTRO", distro).splitlines()
+    names = [name for name in names if name and not name.startswith("#")]
+    install("ros.log", *names, told["finds Python for interfaces"], "-e", f".[{told['extra']}]")
+
+
+def plan(extras, ros_packages=None, demo=False, distro="jazzy"):
     """The steps in order, lists of those that are done side by side: (name, key of what it depends on, action, what it
     does in words). demo: only what the demo needs
     """
     python = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    if distro != next(iter(ROS_DISTROS)):  # another one starts anew: the distributions' wheels have names in common
+        python += f", ROS 2 {distro}"
     environment = digest(python, str(ROOT))  # a moved checkout starts anew: scripts in .venv hold absolute paths
     libraries = digest(environment, *(ROOT / name for name in ("setup.py", "setup.cfg", "pyproject.toml")))
     ros = digest(libraries, REQUIREMENTS)
@@ -328,12 +353,11 @@ def plan(extras, ros_packages=None, demo=False):
     share = digest(libraries, *shared_files())
     words = "demo" if demo else ",".join(extras)
     compiling = ["-m", "gpu_planners.demo.ahead"] if demo else ["-m", "gpu_planners.cli", "compile", "--quiet"]
-    install_ros = partial(install, "ros.log", "-r", REQUIREMENTS, "-e", ".[ros]")
     install_extras = partial(install, "packages.log", "-e", f".[{words}]")
     steps = [
-        [("environment", environment, make_environment, f"virtual environment .venv, Python {python}")],
+        [("environment", environment, partial(make_environment, distro), f"environment .venv, Python {python}")],
         [("libraries", libraries, partial(install_libraries, compiling), "gpu_planners and its libraries")],
-        [("ros", ros, install_ros, "ROS 2 Jazzy, and what builds interfaces")],
+        [("ros", ros, partial(install_ros, distro), f"ROS 2 {distro}, and what builds interfaces")],
         [
             ("interfaces", interfaces, build_interfaces, "gpu_planners_msgs, built by colcon"),
             (f"packages {words}", digest(libraries, words), install_extras, f"extras {words}"),
@@ -373,6 +397,11 @@ def main():
     )
     parser.add_argument("--demo", action="store_true", help="only what the demo needs, in place of extras and bytecode")
     parser.add_argument(
+        "--ros-distro",
+        metavar="NAME",
+        help=f"the ROS 2 to install: {', '.join(ROS_DISTROS)} (default: that of .venv, else {next(iter(ROS_DISTROS))})",
+    )
+    parser.add_argument(
         "--ros-packages", metavar="FOLDER", help="a folder of ROS packages to build into the environment"
     )
     parser.add_argument("--check", action="store_true", help="only name the steps that are due; exit code 1 if any")
@@ -380,7 +409,8 @@ def main():
     folder = Path(arguments.ros_packages).expanduser().resolve() if arguments.ros_packages else None
     if folder and not folder.is_dir():
         raise SetupError(f"--ros-packages {folder}: there is no such folder")
-    plan_of_steps = plan(sorted(arguments.extras.split(",")), folder, arguments.demo)
+    distro = chosen_distro(arguments.ros_distro)
+    plan_of_steps = plan(sorted(arguments.extras.split(",")), folder, arguments.demo, distro)
     if arguments.check:
         due = [name for steps in plan_of_steps for name, key, *_ in steps if not is_done(name, key)]
         sys.exit(f"setup: due: {', '.join(due)}" if due else 0)

@@ -170,6 +170,40 @@ def test_an_unsuitable_python_is_refused_in_words(set_up, monkeypatch):
         set_up.check_machine()
 
 
+def test_the_command_line_alone_chooses_the_ros_distribution():
+    """A sourced workspace sets the variable, too, and says nothing about .venv."""
+    if not shutil.which("make"):
+        pytest.skip("make is not installed")
+    words = ("make", "-n", "--no-print-directory", "setup", "PYTHON=p")
+    sourced = {"MAKEFLAGS": "", "MAKELEVEL": "0", "ROS_DISTRO": "humble"}
+    assert run(*words, **sourced).stdout.strip() == "p tools/setup_environment.py"
+    assert (
+        run(*words, "ROS_DISTRO=kilted", **sourced).stdout.strip() == "p tools/setup_environment.py --ros-distro kilted"
+    )
+
+
+def test_an_environment_keeps_its_ros_distribution_until_another_is_named(set_up, monkeypatch, tmp_path):
+    monkeypatch.setattr(set_up, "VENV", tmp_path)
+    assert set_up.chosen_distro(None) == "jazzy"
+    (tmp_path / "ros_distro").write_text("kilted")
+    assert set_up.chosen_distro(None) == "kilted" and set_up.chosen_distro("jazzy") == "jazzy"
+    with pytest.raises(set_up.SetupError, match="ROS_DISTRO=lyrical.*allowed: jazzy, kilted"):
+        set_up.chosen_distro("lyrical")
+
+
+@pytest.mark.parametrize("distro, other", [("jazzy", "kilted"), ("kilted", "jazzy")])
+def test_another_ros_distribution_starts_anew_and_asks_for_its_own_wheels(set_up, monkeypatch, distro, other):
+    for file in ("setup.py", "setup.cfg", "pyproject.toml", "package.xml"):
+        (set_up.ROOT / file).write_text("")
+    keys = [[key for steps in set_up.plan(["test"], distro=each) for _, key, *_ in steps] for each in (distro, other)]
+    assert set(keys[0]).isdisjoint(keys[1])
+    asked = []
+    monkeypatch.setattr(set_up, "install", lambda _, *requirements: asked.extend(requirements))
+    set_up.install_ros(distro)
+    assert f"ros-{distro}-rosidl-default-generators" in asked and "cmake>=3.22" in asked
+    assert not [each for each in asked if other in each or "DISTRO" in each or "#" in each]
+
+
 @pytest.mark.skipif(not IN_VENV, reason="runs in .venv, where `make setup` has just been")
 def test_the_second_set_up_finds_nothing_to_do():
     started = time.monotonic()

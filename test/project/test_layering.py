@@ -157,8 +157,10 @@ def test_every_ros_package_that_is_imported_is_declared(setup_keywords, package_
     assert used, "nodes import no ROS package: this test looks in the wrong place"
     in_package_xml = {element.text for element in package_xml.findall("exec_depend")}
     assert used - OPTIONAL_ROS - in_package_xml == set()
-    wheels = {name.removeprefix("ros-jazzy-").replace("-", "_") for name in setup_keywords["extras_require"]["ros"]}
-    assert used - OPTIONAL_ROS - wheels - BROUGHT_ALONG == set()
+    for distro, extra in (("jazzy", "ros"), ("kilted", "ros-kilted")):
+        names = setup_keywords["extras_require"][extra]
+        wheels = {name.removeprefix(f"ros-{distro}-").replace("-", "_") for name in names}
+        assert used - OPTIONAL_ROS - wheels - BROUGHT_ALONG == set()
 
 
 def test_every_interface_package_that_the_messages_use_is_declared():
