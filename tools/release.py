@@ -4,6 +4,7 @@
   tools/release.py check          name what is wrong with the versions
   tools/release.py set 0.2.0      write this version, and today's date, wherever they stand; review, then commit
   tools/release.py packages       sdist and wheel into dist/: metadata checked; each is tried in an empty environment
+  tools/release.py upstream       dist/gpu_planners-VERSION-ros.tar.gz: what bloom takes, the packages side by side
   tools/release.py make           all checks, `make test-all`, the packages and docs, then the tag
 
 CHANGELOG.rst begins with what is new, under the heading "0.2.0 (unreleased)"; `set` dates it.
@@ -30,6 +31,7 @@ VERSIONS = {  # file: what the version stands between
     "CITATION.cff": r"(?m)(?<=^version: ).+",
     "CHANGELOG.rst": rf"(?m)^{NUMBER}(?= \()",  # its first heading
 }
+NOBODY = "maintainer@example.com"  # a build farm sends mail about builds that fail to the address of package.xml
 DATED = r"(?<= \()(\d{4}-\d\d-\d\d|unreleased)(?=\)\n-)"  # in that heading
 FOREIGN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "AMENT_PREFIX_PATH", "CMAKE_PREFIX_PATH")
 
@@ -41,10 +43,13 @@ def versions(root):
 
 
 def problems(root):
-    """What is wrong with the versions and dates, in words."""
+    """What is wrong with the versions, maintainers and dates, in words."""
     named, told = versions(root), []
     if len(set(named.values())) > 1:
         told.append("versions differ: " + ", ".join(f"{file}: {version}" for file, version in named.items()))
+    for file in ("package.xml", "gpu_planners_msgs/package.xml"):
+        if NOBODY in (root / file).read_text("utf-8"):
+            told.append(f"{file}: maintainer: {NOBODY} is nobody; fill in who receives the build farm's mail")
     date = re.search(DATED, (root / "CHANGELOG.rst").read_text("utf-8"))
     cited = re.search(r"(?m)(?<=^date-released: ).+", (root / "CITATION.cff").read_text("utf-8"))
     if not date or date[0] == "unreleased":
@@ -129,6 +134,26 @@ def packages(root, pythons):
             print(shutil.copy(file, root / "dist"), f"{file.stat().st_size / 1e6:.2f} MB")
 
 
+def upstream(root, folder):
+    """Both ROS packages of what git has, side by side with one changelog, in an archive in a folder -> its path.
+
+    bloom and the build farm do not look inside a package, where gpu_planners_msgs lies. "tar" is bloom's word for such
+    an upstream.
+    """
+    version = versions(root)["gpu_planners/__init__.py"]
+    with tempfile.TemporaryDirectory() as place:
+        top = Path(place, f"gpu_planners-{version}")
+        run("git", "clone", "-q", root, top / "gpu_planners")
+        shutil.rmtree(top / "gpu_planners/.git")
+        shutil.move(top / "gpu_planners/gpu_planners_msgs", top)
+        shutil.copy(root / "CHANGELOG.rst", top / "gpu_planners_msgs")
+        shutil.copy(root / "LICENSE", top)
+        folder.mkdir(exist_ok=True)
+        with tarfile.open(folder / f"{top.name}-ros.tar.gz", "w:gz") as archive:
+            archive.add(top, top.name)
+    return folder / f"{top.name}-ros.tar.gz"
+
+
 def make(root, pythons):
     version, told = versions(root)["gpu_planners/__init__.py"], problems(root)
     if run("git", "status", "--porcelain", cwd=root, capture_output=True, text=True).stdout:
@@ -139,6 +164,7 @@ def make(root, pythons):
         sys.exit("release: " + "\nrelease: ".join(told))
     run("make", "test-all", "docs", cwd=root)
     packages(root, pythons)
+    upstream(root, root / "dist")
     run("git", "tag", "-a", version, "-m", f"gpu_planners {version}", cwd=root)
     print(f"the tag {version} is made; left to do: git push origin {version}, and twine upload dist/*{version}*")
 
@@ -149,7 +175,7 @@ def run(*command, **options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=("check", "set", "packages", "make"))
+    parser.add_argument("action", choices=("check", "set", "packages", "upstream", "make"))
     parser.add_argument("version", nargs="?")
     parser.add_argument("--python", nargs="+", default=[sys.executable], help="the Pythons to try the packages with")
     options = parser.parse_args()
@@ -157,6 +183,8 @@ def main():
         set_version(ROOT, options.version or parser.error("which version?"), datetime.date.today().isoformat())
     if options.action == "packages":
         packages(ROOT, options.python)
+    if options.action == "upstream":
+        print(upstream(ROOT, ROOT / "dist"))
     if options.action == "make":
         make(ROOT, options.python)
     if options.action in ("check", "set"):

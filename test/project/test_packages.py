@@ -24,6 +24,8 @@ def checkout(tmp_path):
     for file in release.VERSIONS:
         (tmp_path / file).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / file, tmp_path / file)
+    for file in tmp_path.rglob("package.xml"):
+        file.write_text(file.read_text().replace(release.NOBODY, "somebody@planners.org"))
     return tmp_path
 
 
@@ -49,6 +51,35 @@ def test_one_command_sets_the_version_everywhere(checkout):
         release.set_version(checkout, "10.20.31", "2031-02-04")
     (checkout / "CITATION.cff").write_text("version: 10.20.30\ndate-released: 2031-02-02\n")
     assert "2031-02-02" in release.problems(checkout)[0]
+
+
+@pytest.mark.parametrize("file", ["package.xml", "gpu_planners_msgs/package.xml"])
+def test_a_release_needs_a_maintainer(checkout, file):
+    """Of both packages; whoever releases fills in a real one."""
+    before = release.problems(checkout)
+    shutil.copy(ROOT / file, checkout / file)
+    (told,) = set(release.problems(checkout)) - set(before)
+    assert told.startswith(f"{file}: maintainer: {release.NOBODY}")
+
+
+def test_bloom_finds_both_packages_in_what_is_released(tmp_path):
+    """It looks no further below a folder with a package.xml."""
+    if subprocess.run(["git", "rev-parse"], cwd=ROOT, capture_output=True).returncode:
+        pytest.skip("no git checkout")
+    with tarfile.open(release.upstream(ROOT, tmp_path)) as archive:
+        archive.extractall(tmp_path, filter="data")
+    version = setup_arguments()["version"]
+    found, todo = set(), [tmp_path / f"gpu_planners-{version}"]
+    while todo:
+        folder = todo.pop()
+        if (folder / "package.xml").exists():
+            assert (folder / "CHANGELOG.rst").exists() and f"<version>{version}<" in (
+                folder / "package.xml"
+            ).read_text()
+            found.add(folder.name)
+        else:
+            todo += [each for each in folder.iterdir() if each.is_dir()]
+    assert found == {"gpu_planners", "gpu_planners_msgs"}
 
 
 @pytest.mark.parametrize("version", ["1.2", "v1.2.3", "1.2.3rc1"])
