@@ -6,23 +6,26 @@
 #   docker run --rm --gpus all gpu_planners:cuda gpu-planners info
 # A build sees no GPU, so code for CUDA is compiled by the first plan, or once and for all by
 #   docker run --gpus all --name compiling gpu_planners:cuda gpu-planners compile && docker commit compiling gpu_planners:cuda
-# ROS 2 Jazzy comes as wheels, and the CUDA 12 libraries too: both images begin with plain Debian.
+# ROS 2 comes as wheels, and the CUDA 12 libraries too: both images begin with plain Debian, or another one of
+# docs/install.md: --build-arg BASE=ubuntu:26.04 --build-arg ROS_DISTRO=kilted
+ARG BASE=debian:bookworm-slim
 
-FROM debian:bookworm-slim AS build
+FROM ${BASE} AS build
+ARG ROS_DISTRO=jazzy
 RUN apt-get update \
  && apt-get install -y --no-install-recommends ca-certificates g++ make python3-dev python3-venv
 WORKDIR /opt/gpu_planners
 COPY . .
 # What set-up compiles meanwhile becomes code for other machines, as tools/make_wheel.py makes it.
 ENV GPU_PLANNERS_READY_MADE=/opt/gpu_planners/gpu_planners/ready_made NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES=
-RUN python3 tools/setup_environment.py --extras view,verify \
+RUN python3 tools/setup_environment.py --extras view,verify --ros-distro ${ROS_DISTRO} \
  && .venv/bin/gpu-planners compile --device cpu \
  && rm -rf build .venv/logs ~/.cache
 
 FROM build AS build-cuda
 RUN .venv/bin/python -m pip install --no-cache-dir -e ".[gpu]"
 
-FROM debian:bookworm-slim AS run
+FROM ${BASE} AS run
 RUN apt-get update \
  && apt-get install -y --no-install-recommends libgomp1 python3 \
  && rm -rf /var/lib/apt/lists/* \
