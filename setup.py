@@ -20,14 +20,14 @@ README = re.sub(
 LIBRARIES = [
     "argcomplete>=2.0",
     "lazy-loader>=0.5",
-    "lxml>=4.9",
+    "lxml>=4.9.1",
     "numba>=0.63,<0.69",  # inner_code and code_cache reach into it
     "numpy>=1.26,<2.5",  # numba-cuda 0.30 does not import with numpy 2.5
-    "pillow>=9.0",
+    "pillow>=9.2",
     "pyyaml>=6.0",
     "rich>=13.0",
-    "ruckig>=0.19,<1",  # earlier ones have no wheels
-    "scipy>=1.11,<2",
+    "ruckig>=0.19.4,<1",  # earlier ones have no wheels
+    "scipy>=1.11.1,<2",
     "trimesh[easy]>=4.4,<6",
 ]
 
