@@ -126,9 +126,9 @@ def test_package_xml_and_setup_py_name_the_same_libraries(setup_keywords, packag
     assert declared == {ROSDEP_KEY.get(name, f"python3-{name}") for name in names - BY_PIP}
 
 
-def test_the_documents_have_pip_install_what_rosdep_does_not(setup_keywords):
-    text = (ROOT / "docs/install.md").read_text()
-    line = re.search(r"^pip install (\"lazy-loader.*)$", text, re.MULTILINE)
+@pytest.mark.parametrize("file", ["docs/install.md", ".github/workflows/industrial_ci.yaml"])
+def test_pip_is_asked_for_what_rosdep_does_not_install(setup_keywords, file):
+    line = re.search(r"^(?:pip install| +) ?(\"lazy-loader.*)$", (ROOT / file).read_text(), re.MULTILINE)
     wanted = [each for each in setup_keywords["install_requires"] if requirement_name(each) in {*BY_PIP, "numpy"}]
     assert re.findall(r'"(.+?)"', line.group(1)) == wanted
 
