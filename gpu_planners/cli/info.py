@@ -2,8 +2,10 @@
 
 import argparse
 import importlib.util
+import operator
 import os
 import platform
+import re
 import shutil
 from importlib import metadata
 from pathlib import Path
@@ -18,6 +20,7 @@ LIBRARIES = ("numpy", "numba", "scipy", "trimesh", "lxml", "ruckig")
 EXTRAS = {  # extra of setup.py: (modules that show that it is there, what it is for)
     "gpu": (("numba_cuda",), "CUDA kernels"),
     "ros": (("rclpy",), "the nodes and the demo, without a ROS installation"),
+    "ros-kilted": (("rclpy",), "the same with Kilted in place of Jazzy"),
     "dataset": (("pyarrow",), "data sets of planned motions"),
     "demo": (("pinocchio", "coal", "matplotlib"), "the demo's robot, checks and pictures"),
     "verify": (("pinocchio", "coal"), "independent checks of motions"),
@@ -141,10 +144,14 @@ def _how_to_get_cuda():
 def _software_table():
     table = _table(f"gpu_planners {__version__} on Python {platform.python_version()}", "package", "version")
     for name in LIBRARIES:
-        table.add_row(name, _version(name) or f"[red]missing[/]: pip install {name}")
+        version, allowed = _version(name), _allowed(name)
+        state = version or f"[red]missing[/]: pip install {name}"
+        if version and allowed and not _is_within(version, allowed):
+            state = f"[red]{version} does not serve[/]: pip install '{name}{allowed}'"
+        table.add_row(name, state)
     for extra, (modules, purpose) in EXTRAS.items():
         missing = [module for module in modules if importlib.util.find_spec(module) is None]
-        how = f"pip install 'gpu_planners\\[{extra}]'" + (", or source a ROS 2 installation" if extra == "ros" else "")
+        how = f"pip install 'gpu_planners\\[{extra}]'" + (", or source a ROS 2 installation" if "ros" in extra else "")
         state = f"[yellow]{', '.join(missing)} missing[/]: {how}" if missing else "there"
         table.add_row(f"extra {extra} ({purpose})", state)
     return table
@@ -188,3 +195,23 @@ def _version(name):
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
+
+
+def _allowed(name):
+    """The bounds that this package sets for a library, ">=0.63,<0.69"; "" where it is not installed itself."""
+    try:
+        declared = metadata.requires("gpu_planners") or []
+    except metadata.PackageNotFoundError:
+        return ""
+    found = (re.fullmatch(rf"{name}(?:\[.*\])?([<>=.,\d]+)", each) for each in declared)
+    return next((",".join(reversed(sorted(match[1].split(",")))) for match in found if match), "")
+
+
+def _is_within(version, bounds):
+    """colcon and distributions install without looking at bounds, so they may not hold."""
+
+    def numbers(text):
+        return [int(each) for each in re.findall(r"\d+", text)[:3]]
+
+    compare = {">=": operator.ge, "<": operator.lt}
+    return all(compare[sign](numbers(version), numbers(bound)) for sign, bound in re.findall(r"(>=|<)([\d.]+)", bounds))

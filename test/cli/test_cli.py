@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,21 @@ def test_info_names_every_extra_whole_where_it_is_narrow(monkeypatch, capsys):
     )
     for extra in setup_arguments()["extras_require"]:
         assert f"extra{extra}(" in left and f"'gpu_planners[{extra}]'" in right
+
+
+@pytest.mark.parametrize("version, serves", [("0.62.1", False), ("0.63.0", True), ("0.68.1", True), ("0.69.0", False)])
+def test_info_names_a_library_beyond_its_bounds(monkeypatch, capsys, version, serves):
+    """colcon installs without looking at versions, and a distribution's Numba may be too old."""
+    found = metadata.version
+    monkeypatch.setattr(metadata, "version", lambda name: version if name == "numba" else found(name))
+    monkeypatch.setattr(
+        metadata, "requires", lambda name: ["numba<0.69,>=0.63", "trimesh[easy]<6,>=4.4", "pyyaml>=6.0"]
+    )
+    monkeypatch.setenv("COLUMNS", "200")
+    assert cli.main(["info"]) == 0
+    told = f"{version} does not serve: pip install 'numba>=0.63,<0.69'"
+    printed = capsys.readouterr().out
+    assert (told in printed) != serves and version in printed and printed.count("does not serve") == (not serves)
 
 
 def test_info_tells_of_a_robot(tmp_path, capsys, caplog):
