@@ -12,7 +12,7 @@ own that fits better.
 Files of code are pickles: whoever can write to their folder can make a program that loads them do anything. A file
 begins with a digest of the rest, for damaged code crashes, or answers wrong.
 
-This reaches into Numba and numba-cuda, as `inner_code` does (tried: Numba 0.61, 0.64, 0.68; numba-cuda 0.30).
+This reaches into Numba and numba-cuda, as `inner_code` does (tried: Numba 0.63.0, 0.68.1; numba-cuda 0.30.4).
 """
 
 import contextlib

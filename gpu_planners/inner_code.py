@@ -9,7 +9,7 @@ saved. Answers and speed stay the same; compiling takes less than half of the ti
 Who asks tells them apart: a dispatcher that is asked to compile while another of ours compiles serves that one. If
 Python calls the function later, it is compiled once more, as an entry.
 
-This reaches into the code generator of Numba (tried: 0.61, 0.64, 0.68). Where a name is missing, `compile_as_asked`
+This reaches into the code generator of Numba (tried: 0.63.0, 0.68.1). Where a name is missing, `compile_as_asked`
 leaves dispatchers as they are, and Numba compiles in its own way.
 """
 
