@@ -35,7 +35,7 @@ from .files import file_path
 
 Decorated = TypeVar("Decorated", bound=Callable)
 Reader = Callable[[Any], Any]
-_ARRAY = set(typing.get_args(ArrayLike))
+_ARRAY = set(typing.get_args(getattr(ArrayLike, "__value__", ArrayLike)))  # NumPy names it by an alias on Python 3.14
 SAME_LENGTH = "numbers in rows of the same length"  # allowed, where NumPy makes no array
 
 
@@ -151,6 +151,8 @@ def _is_union(hint):
 
 def _reader_of(hint: Any) -> Reader | None:
     """What reads values of an annotation; None: all are taken."""
+    if hint is ArrayLike:
+        return functools.partial(_numbers, Numbers(finite=False))
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any or hint is object:
         return None
@@ -184,8 +186,8 @@ def _words(name):
 
 def _of_union(inner):
     rest, readers = list(inner), []
-    if _ARRAY <= set(inner):
-        rest = [each for each in inner if each not in _ARRAY]
+    if ArrayLike in inner or _ARRAY <= set(inner):
+        rest = [each for each in inner if each is not ArrayLike and each not in _ARRAY]
         readers.append(functools.partial(_numbers, Numbers(finite=False)))
     may_be_none = types.NoneType in rest
     rest = [each for each in rest if each is not types.NoneType]

@@ -651,7 +651,9 @@ def kind_of(hint) -> Any:
     if "Callable" in str(hint) or "Mapping" in str(hint):
         return None
     parts = set(typing.get_args(hint)) - {type(None)}
-    if hint is np.ndarray or set(typing.get_args(np.typing.ArrayLike)) <= parts:
+    like = np.typing.ArrayLike  # a named alias on Python 3.14
+    members = set(typing.get_args(getattr(like, "__value__", like)))
+    if hint is np.ndarray or hint is like or like in parts or members <= parts:
         return "array"
     if isinstance(hint, type) and hint in FORBIDDEN:
         return hint
