@@ -3,7 +3,8 @@
 CUDA is imported only when a device is asked for.
 
 Threads (GNU OpenMP's, which Numba uses) and CUDA contexts do not survive os.fork. A child that was forked after its
-parent had planned cannot plan, and every entry point of the package says so in it (`refuse_forked`). Start processes
+parent had started them cannot plan, and entry points of the package say so in it (`refuse_forked`). A child of a parent
+that had planned without them plans: its teams start threads of its own (`parallel/team.py`). Start processes
 by "spawn" or "forkserver" (multiprocessing.get_context, or the mp_context of a ProcessPoolExecutor) or by subprocess,
 or fork before planning.
 """

@@ -17,6 +17,7 @@ barrier, so that all stop at the same place; nobody may raise it again before al
 """
 
 import functools
+import os
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -105,6 +106,16 @@ _POOL_LOCK = threading.Lock()
 @functools.cache
 def _pool(members):
     return ThreadPoolExecutor(members, thread_name_prefix="team")
+
+
+def _renew_pools():
+    """In a forked child: its parent's threads are not there, nor would one of them give back the lock."""
+    global _POOL_LOCK
+    _POOL_LOCK = threading.Lock()
+    _pool.cache_clear()
+
+
+os.register_at_fork(after_in_child=_renew_pools)
 
 
 def lane_count():

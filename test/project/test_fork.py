@@ -4,6 +4,8 @@ it."""
 import subprocess
 import sys
 
+import pytest
+
 PARENT = """
 import os
 import numpy as np
@@ -72,3 +74,54 @@ def test_a_pool_that_forks_after_use_is_told_what_to_do():
         "    except GpuPlannersError as error: print(error)"
     )
     assert len(lines) == 1 and "worker" in lines[0] and "'spawn'" in lines[0]
+
+
+ONE_PLAN = """
+import os, select, signal, sys
+import numpy as np
+from gpu_planners.arm import rrt_connect
+from gpu_planners.errors import GpuPlannersError
+from gpu_planners.fleet import FleetPlanner
+from gpu_planners.grid import BlockPlanner, GridMap
+from gpu_planners.papers.bkf11.planar import PlanarArm, PlanarChecker
+
+def grid():
+    return BlockPlanner(GridMap(np.ones((9, 9), np.uint8)), device="cpu").plan([[0, 0]], [8, 8]).cost.tolist()
+
+def arm():
+    checker = PlanarChecker(PlanarArm([1.0, 1.0]), device="cpu")
+    return rrt_connect.solve([0, 0], [1, 1], checker).path.tolist()
+
+def fleet():
+    planner = FleetPlanner(GridMap(np.ones((9, 9), np.uint8)), device="cpu")
+    planner.start([[0, 0], [3, 3]])
+    planner.step([[8, 8], [0, 0]])
+    return planner.positions.tolist()
+
+def solve():
+    planner = FleetPlanner(GridMap(np.ones((9, 9), np.uint8)), device="cpu")
+    return planner.solve([[0, 0], [3, 3]], [[8, 8], [0, 0]], 0.3).message
+
+work = globals()[sys.argv[1]]
+expected = work()
+get, put = os.pipe()
+child = os.fork()
+if not child:
+    try: answer = "right" if work() == expected else "wrong"
+    except GpuPlannersError as error: answer = str(error)
+    os.write(put, answer.encode())
+    os._exit(0)
+if not select.select([get], [], [], 60)[0]:
+    os.kill(child, signal.SIGKILL)
+    sys.exit("the child hangs")
+os.waitpid(child, 0)
+print(os.read(get, 10_000).decode())
+"""
+
+
+@pytest.mark.parametrize("kind", ["grid", "arm", "fleet", "solve"])
+def test_a_child_forked_after_one_plan_plans_or_says_so(kind):
+    """Team threads of the parent are not in the child, which waited for them for ever."""
+    run = subprocess.run([sys.executable, "-c", ONE_PLAN, kind], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() == "right" or "'spawn'" in run.stdout, run.stdout

@@ -9,6 +9,7 @@ on any number of cores.
 
 import contextlib
 import functools
+import os
 import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
@@ -104,6 +105,15 @@ def solve_many(queries: Sequence[Query], settings, seeds: Sequence[int], whole: 
 
 _free: list[tuple[np.ndarray, np.ndarray]] = []  # buffers of earlier searches
 _free_lock = threading.Lock()
+
+
+def _renew_lock():
+    """In a forked child: a thread of the parent may have held it."""
+    global _free_lock
+    _free_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 @contextlib.contextmanager
