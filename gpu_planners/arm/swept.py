@@ -8,21 +8,30 @@ than S (`collision.reach`), none accelerates by more than 2 W S.
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import checked
+from ..errors import ConfigurationError, SettingsError, shown
+from ..ranges import GREATEST_LENGTH
 from .collision.reach import joint_reach
 from .geometry.shapes import ConvexShape, ShapeKind
 from .robot.model import RobotModel
 
+LEAST_SLACK = 1e-6  # metres; a smaller one makes boxes without end
 SLACK = 0.01  # metres that a point may leave its chord by in a step
 
 
+@checked(ConfigurationError, scalars=SettingsError)
 def swept_boxes(robot: RobotModel, path: ArrayLike, slack: float = SLACK) -> tuple[np.ndarray, np.ndarray]:
     """(sizes (N, 3) metres, poses (N, 4, 4) in the root frame) of boxes that hold the robot's shapes all along a path.
 
     path: (K, dof) waypoints joined by straight lines in joint space, or (dof,) one configuration, rad or m
     slack: metres, most that a point may leave its chord by in a step; smaller ones make more boxes
-    Raises ConfigurationError for a path of another shape.
+    Raises ConfigurationError for a path of another shape, SettingsError for a slack out of its range.
     """
+    if not LEAST_SLACK <= slack <= GREATEST_LENGTH:
+        raise SettingsError(f"slack is {shown(slack)}; allowed: {LEAST_SLACK:g} to {GREATEST_LENGTH:g} m")
     path = robot.as_configurations(path)
+    if not np.isfinite(path).all():
+        raise ConfigurationError(f"path is {shown(path)}; allowed: finite numbers")
     samples, bounds = [path[:1]], []
     for a, b in zip(path, path[1:], strict=False):
         bound = _bend(robot, b - a)
@@ -42,6 +51,7 @@ def swept_boxes(robot: RobotModel, path: ArrayLike, slack: float = SLACK) -> tup
     return np.concatenate(sizes), np.concatenate(poses)
 
 
+@checked()
 def corners(shape: ConvexShape) -> np.ndarray:
     """(V, 3) points, in the shape's own frame, whose hull holds the shape, metres"""
     if shape.kind == ShapeKind.POLYTOPE:
