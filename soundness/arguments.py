@@ -1,13 +1,14 @@
 """Arguments that are none: hostile values in each argument of every public callable, found by introspection.
 
-Public is what `__all__` of a package names, and what README and docs import. Of a class its constructor and its public
-methods are; of a callable that is added, each argument is attacked as well: its name or its annotation says with what
-it works (`WORKING`), and where neither does, the attack fails and says so.
+Public is what `__all__` of a package names, what README and docs import, and what the site's reference shows. Of a
+class its constructor and its public methods are; of a callable that is added, each argument is attacked as well: its
+name or its annotation says with what it works (`WORKING`), and where neither does, the attack fails and says so.
 
 A refusal is a GpuPlannersError. A finding is any other exception, what takes long, and an answer where the annotation
 allows no such value: a text for a number, a complex number, a bool for an integer.
 """
 
+import ast
 import contextlib
 import copy
 import dataclasses
@@ -42,11 +43,11 @@ from .harness import Attack, Skipped
 ROOT = Path(__file__).parents[1]
 SLOW_S = 10.0  # once its code is compiled, no small answer takes longer, not even on a busy machine
 MADE_HERE = (  # classes that the package makes: nobody calls their constructors
-    "Line PlanningResult PoseSolutions RobotModel SequenceResult Report Dataset FleetPlan PathSet Conflict ConvexShape "
-    "Meeting PathReport Arc ThreadExchange Execution State Segment"
+    "Line PlanningResult PoseSolutions RobotModel Trajectory SequenceResult Report Dataset FleetPlan PathSet Conflict "
+    "ConvexShape Meeting PathReport Arc ThreadExchange Execution State Segment"
 ).split()
 INNER = {"PathSet.of_moves", "CollisionChecker.device_scene", "BandedPlanner.update"}  # engines; what never works
-COMPILERS = {"njit", "lean_njit", "cuda_jit", "told_if_slow"}  # for the package's own compiled code
+OWN = {"njit", "lean_njit", "cuda_jit", "told_if_slow", "shown", "shortened"}  # for the package's own code
 URDF = """<robot name="two"><link name="base"/>
 <link name="one"><collision><origin xyz="0.25 0 0"/><geometry><box size="0.5 0.05 0.05"/></geometry></collision></link>
 <link name="tool"><collision><origin xyz="0.2 0 0"/><geometry><box size="0.4 0.05 0.05"/></geometry></collision></link>
@@ -164,7 +165,7 @@ def publics() -> dict[str, Public]:
         if inspect.isclass(thing):
             for public in _of_class(thing):
                 found[public.name] = public
-        elif thing.__name__ not in COMPILERS:
+        elif thing.__name__ not in OWN:
             name = f"{_short(thing.__module__)}.{thing.__name__}"
             found[name] = Public(name, thing)
     return found
@@ -174,9 +175,17 @@ def _short(module):
     return module.removesuffix(".planner").removesuffix(".settings").rpartition(".")[2]
 
 
+def reference_modules() -> list[str]:
+    """The modules whose public names the site's reference shows: MODULES of docs/reference.py, which needs Sphinx."""
+    for line in ast.parse((ROOT / "docs" / "reference.py").read_text("utf-8")).body:
+        if isinstance(line, ast.Assign) and line.targets[0].id == "MODULES":
+            return [module for modules in ast.literal_eval(line.value).values() for module in modules]
+    raise AssertionError("docs/reference.py has no MODULES")
+
+
 def _named() -> Iterator[Any]:
     seen = set()
-    waiting = [importlib.import_module("gpu_planners.device")]
+    waiting = list(map(importlib.import_module, reference_modules()))
     for info in pkgutil.walk_packages(gpu_planners.__path__, "gpu_planners."):
         if info.ispkg and info.name.split(".")[1] not in ("nodes", "demo", "cli"):
             package = importlib.import_module(info.name)
@@ -442,7 +451,15 @@ WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what 
         (npy_file, "MapRows.of_file.path"),
         (8, "MapRows.random.rows MapRows.random.cols MapRows.rows MapRows.cols"),
         (64, "cut.plan_bands.rows drawing.draw_map.size"),
-        (16, "generated.caves_and_rooms.rows generated.caves_and_rooms.cols"),
+        (
+            16,
+            "generated.caves_and_rooms.rows generated.caves_and_rooms.cols generated.random_map.rows "
+            "generated.random_map.cols",
+        ),
+        (32, "generated.warehouse_map.rows generated.warehouse_map.cols"),
+        (lambda: np.ones((4, 4), bool), "generated.largest_component.free"),
+        (lambda: np.array([TILES, TILES]), "drawing.draw_fleet.positions drawing.fleet_page.positions"),
+        (None, "drawing.fleet_page.goals"),
         (robot, "checking.check.robot upright.Upright.robot Upright.robot"),
         (lambda: np.array([[0.1, 0.2]]), "Upright.kept.q_from Upright.tilts.q"),
         (lambda: np.array([[0.1, 0.3]]), "Upright.kept.q_to"),
@@ -499,7 +516,7 @@ WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what 
         (TILES, "grids.broken_paths.starts"),
         ([0.0, 1.0], "Spline.times"),
         ([[0.0, 0.0], [1.0, 1.0]], "Spline.positions"),
-        ([0.0, 0.5], "Spline.at.times"),
+        ([0.0, 0.5], "Spline.at.times Trajectory.at.times"),
         (lambda: spline().at, "Simulation.advance.reference"),
         ("cpu", "device.model_of.device device devices"),
         ((0.0, 0.0, 1.0), "Upright.axis axis direction"),
@@ -544,7 +561,7 @@ WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what 
         (0.5, "time_limit_s time"),
         (alone, "exchange"),
         (dict, "arrays fixed"),
-        (trajectory, "trajectory"),
+        (trajectory, "trajectory Trajectory.at"),
         (lambda: spline(), "motion"),
         (0.1, "radius height up_to"),
         (0.01, "until"),

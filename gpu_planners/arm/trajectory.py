@@ -34,6 +34,8 @@ from .motion.estimate import AWAY, JERK_TIME_S, NONE
 from .motion.pacing import Limits
 from .motion.timing import Leg, body_checker, room, timed
 
+__all__ = ("Trajectory", "time_parameterize")
+
 DEVIATION = Setting(0.1, "How far the motion may leave its corners", 0.0, 1e6, unit="rad or m")
 GREATEST_LIMIT = 1e300  # of a derived jerk
 OUTSIDE = 1e-6  # rad or m that float32 may be beyond a limit; it is taken to it

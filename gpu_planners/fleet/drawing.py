@@ -11,15 +11,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from PIL import Image
 
+from ..arguments import checked, numbers
 from ..errors import GridMapError
 from ..grid.drawing import draw_map
 from ..grid.maps.grid_map import GridMap
+
+__all__ = ("draw_fleet", "fleet_page")
 
 TRAIL, TRAILS = 30, 60  # steps of a trail; agents that have one, spread evenly
 PAGE, SCRIPT = (Path(__file__).with_name(name) for name in ("page.html", "page.js"))
 MOST_STEPS_OF_AGENTS = 50_000_000  # that a page holds: a byte each
 
 
+@checked(GridMapError)
 def draw_fleet(grid: GridMap, positions: ArrayLike, step: int = -1, size: int = 1200) -> Image.Image:
     """A picture of a step: agents as dots, and where some of them were in the steps before it as lines.
 
@@ -40,6 +44,7 @@ def draw_fleet(grid: GridMap, positions: ArrayLike, step: int = -1, size: int = 
     return draw_map(grid, None, trails, place[step, there], size)
 
 
+@checked(GridMapError)
 def fleet_page(
     grid: GridMap,
     positions: ArrayLike,
@@ -100,7 +105,7 @@ def _packed(array: np.ndarray) -> str:
 
 
 def _checked_positions(positions):
-    place = np.asarray(positions)
+    place = numbers("positions", positions, error=GridMapError)
     if place.ndim != 3 or place.shape[2] != 2 or place.dtype.kind not in "iu" or not len(place):
         raise GridMapError(f"positions is {place.dtype} {place.shape}; allowed: integers (steps + 1, N, 2)")
     return place

@@ -297,6 +297,7 @@ class FleetPlanner:
 
         An agent on a tile that is blocked may leave it.
         """
+        refuse_forked()
         grid, guidance = self.grid.changed(rows, cols, costs), self._guidance
         uniform = grid.uniform_cost and self.grid.uniform_cost  # then guidance does not depend on costs
         if self._given_guidance is None and self.settings.guidance != "lanes" and not uniform:
@@ -431,6 +432,7 @@ class FleetPlanner:
 
     def steps_to_go(self, goals: ArrayLike) -> np.ndarray:
         """(N, 2) goals, as `step` takes them -> (N,) int32 cost of each agent's way to its goal alone"""
+        refuse_forked()
         self._rank(goals)
         return self._stepper.crew.agents.left.copy()
 

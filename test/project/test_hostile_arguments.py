@@ -1,6 +1,10 @@
 """Every argument of every public callable refuses what is none by an error of the package: `soundness.arguments`, some
 values for each argument. Nobody names the callables: they are found."""
 
+import enum
+import importlib
+import inspect
+
 import numpy as np
 import pytest
 
@@ -22,6 +26,34 @@ def test_new_callables_are_found():
         "fleet.Settings",
     } <= names.keys()
     assert len(names) > 130 and len(arguments.targets()) > 330
+
+
+def test_what_the_reference_shows_is_attacked():
+    """Each function and class of its modules, found here by name alone."""
+    attacked = {public.call for public in arguments.publics().values()} | {
+        public.owner for public in arguments.publics().values()
+    }
+    shown = {}
+    for name in arguments.reference_modules():
+        module = importlib.import_module(name)
+        for each in getattr(module, "__all__", None) or vars(module):
+            value = getattr(module, each)
+            if not each.startswith("_") and getattr(value, "__module__", "") == name and callable(value):
+                shown[f"{name}.{each}"] = value
+    assert "gpu_planners.arm.swept.swept_boxes" in shown and len(shown) > 40
+    missed = {
+        name
+        for name, value in shown.items()
+        if value not in attacked and not is_exempt(value) and not name.startswith("gpu_planners.device.")
+    }
+    assert not missed
+
+
+def is_exempt(value):
+    """Errors, enumerations, and what only the package makes."""
+    return inspect.isclass(value) and (
+        issubclass(value, (Exception, enum.Enum)) or value.__name__ in arguments.MADE_HERE
+    )
 
 
 def test_a_defect_is_a_finding(monkeypatch):

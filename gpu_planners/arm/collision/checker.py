@@ -262,6 +262,7 @@ class CollisionChecker:
 
     def _pair_distances(self, q, scene):
         """(N, pairs) float32, certify.pair_distance of all pairs of a packed scene."""
+        refuse_forked()
         narrowed, counts = narrow(q, self.robot, "q"), header(scene)
         verdicts = np.empty(len(narrowed), dtype=np.uint8)
         distances = np.empty((len(narrowed), counts.moving * counts.obstacles + counts.pairs), dtype=np.float32)

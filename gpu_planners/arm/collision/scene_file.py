@@ -28,6 +28,8 @@ from ..geometry.shapes import check_lengths, check_numbers
 from ..robot.model import RobotModel
 from .world import CollisionWorld
 
+__all__ = ("load_scene",)
+
 MOST_BYTES = 4 * 2**20  # of a scene file: 40,000 boxes
 PLACEMENT = {"name", "type", "position", "quat_xyzw"}
 SHAPE = {  # what an obstacle has besides, by its type, as CollisionWorld.add_<type> takes it
