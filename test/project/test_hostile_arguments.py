@@ -36,9 +36,9 @@ def test_what_the_reference_shows_is_attacked():
     shown = {}
     for name in arguments.reference_modules():
         module = importlib.import_module(name)
-        for each in getattr(module, "__all__", None) or vars(module):
-            value = getattr(module, each)
-            if not each.startswith("_") and getattr(value, "__module__", "") == name and callable(value):
+        own = [each for each, value in vars(module).items() if getattr(value, "__module__", "") == name]
+        for each in getattr(module, "__all__", None) or own:
+            if not each.startswith("_") and callable(value := getattr(module, each)):
                 shown[f"{name}.{each}"] = value
     assert "gpu_planners.arm.swept.swept_boxes" in shown and len(shown) > 40
     assert not {name for name, value in shown.items() if value not in attacked and not is_exempt(value)}
