@@ -1,7 +1,6 @@
 """The arm's part of the demo: motions of a real robot by the real node, checked by pinocchio and coal, and drawn."""
 
 import math
-import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
@@ -158,8 +157,7 @@ def _ask_all(client, seed) -> Iterator[tuple[Question, PlanMotion.Response, floa
 def _pause(client, response):
     """Take messages while a viewer looks at an answer: as long as its motion takes, and a moment more."""
     points = response.trajectory.points
-    end = time.monotonic() + MOMENT_S + (seconds(points[-1].time_from_start) if points else 0.0)
-    client.wait_for(lambda: time.monotonic() > end, "the motion is shown")
+    client.pause(MOMENT_S + (seconds(points[-1].time_from_start) if points else 0.0))
 
 
 def _ask_planners(client, start, options):

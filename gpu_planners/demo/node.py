@@ -28,6 +28,7 @@ from ..nodes.common.ros import LATCHED
 
 NOT_BEGUN = PlanMotion.Response.ABORT, PlanAgents.Response.NOT_BEGUN
 PATIENCE_S = 300.0  # the first start on a machine compiles
+AGAIN_S = 0.5  # until a request is sent again: a node that compiles refuses at once
 LOADING = "loading and compiling; the first time on a machine this takes a minute or two"
 
 
@@ -70,9 +71,11 @@ class NodeClient:
 
     def ask(self, message: Any) -> tuple[Any, float]:
         """(response, round trip in seconds). One that is not begun, since something is compiled, is sent again."""
-        answers = []
+        answers: list[tuple[Any, float]] = []
 
         def is_begun():
+            if answers:
+                self.pause(AGAIN_S)
             started = time.monotonic()
             answers.append((self._result(self._client.call_async(message)), time.monotonic() - started))
             return answers[-1][0].code not in NOT_BEGUN
@@ -87,6 +90,11 @@ class NodeClient:
     def _result(self, future):
         self.wait_for(future.done, "the node has not answered")
         return future.result()
+
+    def pause(self, duration_s: float) -> None:
+        """Take messages for so long."""
+        end = time.monotonic() + duration_s
+        self.wait_for(lambda: time.monotonic() > end, "the pause lasts")
 
     def wait_for(self, condition: Callable[[], Any], otherwise: str) -> None:
         """Take messages until the condition holds. otherwise: text of the error when that takes too long
