@@ -108,7 +108,8 @@ def _numpy_file(path, what, error, most, read):
             return read(file)
     except Exception as reason:  # zipfile, its decompressors and NumPy's reader of headers have a dozen classes
         raise error(
-            f"{what} {shown(str(path))} cannot be read: {shortened(reason) or type(reason).__name__}"
+            f"{what} {shown(str(path))} cannot be read: {shortened(reason) or type(reason).__name__}; "
+            "allowed: NumPy's files without pickled objects"
         ) from reason
 
 
