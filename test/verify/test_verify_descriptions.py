@@ -3,29 +3,21 @@
 import numpy as np
 import pytest
 import trimesh
+from collada_files import write_dae
 
 pytest.importorskip("pinocchio", reason="needs pinocchio and coal (extra `test`)")
 
 from gpu_planners.arm import load_urdf  # noqa: E402
 from gpu_planners.verify import CoalScene  # noqa: E402
 
-DAE = """<?xml version="1.0"?><COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">
-<asset><unit name="inch" meter="0.0254"/></asset>{}<library_visual_scenes><visual_scene id="s"><node id="n">{}</node>
-</visual_scene></library_visual_scenes><scene><instance_visual_scene url="#s"/></scene></COLLADA>"""
-TETRAHEDRON = """<library_geometries><geometry id="g"><mesh>
-<source id="p"><float_array id="pa" count="12">0 0 0 1 0 0 0 2 0 0 0 3</float_array><technique_common>
-<accessor source="#pa" count="4" stride="3"><param name="X" type="float"/><param name="Y" type="float"/>
-<param name="Z" type="float"/></accessor></technique_common></source>
-<vertices id="v"><input semantic="POSITION" source="#p"/></vertices>
-<triangles count="4"><input semantic="VERTEX" source="#v" offset="0"/><p>0 2 1 0 1 3 0 3 2 1 2 3</p></triangles>
-</mesh></geometry></library_geometries>"""
 BALL = {"type": "sphere", "radius": 0.05}
 
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "inch.dae").write_text(DAE.format(TETRAHEDRON, '<instance_geometry url="#g"/>'))
-    (tmp_path / "none.dae").write_text(DAE.format("", ""))
+    inch = '<unit name="inch" meter="0.0254"/>'
+    write_dae(tmp_path / "inch.dae", inch)
+    write_dae(tmp_path / "none.dae", inch, geometry="", inside="")
     trimesh.Trimesh([[0, -1, -1], [0, 1, -1], [0, 1, 1]], [[0, 1, 2]]).export(tmp_path / "flat.stl")
     return tmp_path
 
