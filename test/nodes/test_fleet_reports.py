@@ -13,7 +13,7 @@ from gpu_planners.errors import GpuPlannersError
 from gpu_planners.grid import GridMap
 from gpu_planners.nodes.fleet import reports
 from gpu_planners.nodes.fleet.parameters import FleetParameters, NodeFleet
-from gpu_planners.nodes.fleet.places import AGENT
+from gpu_planners.nodes.fleet.places import new_agent
 from gpu_planners.nodes.fleet.running import RunningFleet
 from gpu_planners_msgs.msg import AgentActions
 from soundness.orders import KINDS, World
@@ -74,7 +74,7 @@ def taken(agent, *stamped):
 
 
 def test_reports_count_by_their_stamps():
-    agent = reports.new_agent(AGENT).reshape(1)
+    agent = new_agent().reshape(1)
     assert taken(agent, (10.0, 1.0), (10.2, 1.2), (10.1, 1.3), (10.2, 1.4), (10.4, 1.5)) == [
         True,
         True,
@@ -86,12 +86,12 @@ def test_reports_count_by_their_stamps():
 
 
 def test_a_clock_that_was_set_back_is_believed_once_nothing_newer_came_for_long():
-    agent = reports.new_agent(AGENT).reshape(1)
+    agent = new_agent().reshape(1)
     assert taken(agent, (1000.0, 0.0)) == [True]
     times = np.arange(1, 80) * 0.2
     found = taken(agent, *((50.0 + time, time) for time in times))
     assert not any(found[:24]) and all(found[30:])
-    repeated = reports.new_agent(AGENT).reshape(1)
+    repeated = new_agent().reshape(1)
     assert not any(
         taken(repeated, (1000.0, 0.0), *((50.0, time) for time in times))[1:]
     )  # one message, again and again

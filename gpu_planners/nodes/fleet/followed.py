@@ -11,9 +11,9 @@ from .bars import ANYTHING, Bars, between
 from .kept import Kept, StateFile, marks_of
 from .known import STILL, KnownAgents, agent_text
 from .parameters import FleetParameters
-from .places import AGENT
+from .places import AGENT, new_agent
 from .progress import progress, scatter_of
-from .reports import is_doubted, new_agent
+from .reports import is_doubted
 from .telling import lasts
 
 MINUTE_S = 60.0
@@ -280,9 +280,8 @@ def rules_of(values: FleetParameters) -> tuple[int, int, bool]:
 
 def _left(point, yaw):
     """An agent that a node before this one knew."""
-    agent = new_agent(AGENT)
+    agent = new_agent()
     agent["point"], agent["yaw"], agent["goal"] = point, yaw, -1
-    agent["still_since"], agent["axis"] = -np.inf, -1
     return agent
 
 

@@ -10,7 +10,7 @@ from ...grid import GridMap
 from ..common.request_error import one_line
 from . import reports
 from .parameters import FleetParameters
-from .places import AGENT
+from .places import AGENT, new_agent
 from .progress import across
 
 TOO_MANY = ""  # key of the fault that concerns agents beyond the limit: no id is empty
@@ -124,8 +124,7 @@ class KnownAgents:
         if not len(self):
             self._first_heard = heard
         if id not in self._waiting:
-            self._waiting[id] = reports.new_agent(AGENT)
-            self._waiting[id]["still_since"], self._waiting[id]["axis"] = -np.inf, -1  # as far as is known
+            self._waiting[id] = new_agent()
         agent = self._waiting[id].reshape(1)
         if not reports.in_order(agent, np.array([stamp]), np.array([heard]), self._values.silent_after_s)[0]:
             return False

@@ -32,6 +32,13 @@ AGENT = np.dtype(  # the first fields are those of REPORT
 )
 
 
+def new_agent() -> np.ndarray:
+    """() AGENT of which nothing was heard, nor that it moved"""
+    agent = np.zeros((), AGENT)
+    agent["heard"], agent["doubted_at"], agent["still_since"], agent["axis"] = -np.inf, np.nan, -np.inf, -1
+    return agent
+
+
 @dataclass(frozen=True)
 class FleetStep:
     """What K agents do. Tiles are [row, col], headings quarter turns to the left from the map's x axis.

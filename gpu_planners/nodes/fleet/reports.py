@@ -116,13 +116,6 @@ def _note_scatter(agents, places, across):
     agents["samples"][some] = samples
 
 
-def new_agent(dtype: np.dtype) -> np.ndarray:
-    """() an agent that nothing was heard of"""
-    agent = np.zeros((), dtype)
-    agent["heard"], agent["doubted_at"] = -np.inf, np.nan
-    return agent
-
-
 def is_doubted(agents: np.ndarray) -> np.ndarray:
     """(K,) bool, of whom is it not known where they are, since reports contradict each other?"""
     return ~np.isnan(agents["doubted_at"]) | (agents["doubts"] >= CONTRADICTED)
