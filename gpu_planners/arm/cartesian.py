@@ -6,7 +6,7 @@ the line. A step is halved until the link keeps the tolerances on the straight j
 joints move about as the rates said, so the arm never jumps to another posture. Where the least step fails, the line
 ends, and the answer says how far it came and why.
 
-The checker proves the joint motions between the steps free for a robot that is thicker by twice `motion.timing.TUBE`:
+The checker proves the joint motions between the steps free for a robot that is thicker by twice `motion.played.TUBE`:
 then a smooth curve through the steps is free too, and so is what a controller makes of it.
 """
 
@@ -24,7 +24,8 @@ from scipy.spatial.transform import Rotation
 from ..arguments import checked, numbers
 from ..errors import ConfigurationError, SettingsError, shown
 from ..settings import Described, Setting, setting
-from .motion.timing import TUBE, body_checker
+from .motion.played import TUBE
+from .motion.timing import body_checker
 from .robot.inverse_kinematics import as_poses
 from .robot.model import RobotModel
 from .robot.tip import Tip

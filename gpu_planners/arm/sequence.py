@@ -23,8 +23,10 @@ from .cartesian import Arc, End, Line
 from .collision.reach import shape_levers
 from .geometry.shapes import ConvexShape
 from .motion.curve import at, bernstein, smooth_parts, straight, through, turn
+from .motion.fitted_legs import LEAST_CUT
 from .motion.pacing import Limits
-from .motion.timing import LEAST_CUT, LESS, Leg, body_checker, room, room_for, within
+from .motion.played import Leg, room, within
+from .motion.timing import LESS, body_checker, room_for
 from .planners.result import Status
 from .planners.settings import LEAST_TIME_S, PlannerSettings
 from .robot import inverse_kinematics

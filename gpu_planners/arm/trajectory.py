@@ -32,7 +32,8 @@ from .motion import curve
 from .motion.curve import Curve, straight
 from .motion.estimate import AWAY, JERK_TIME_S, NONE
 from .motion.pacing import Limits
-from .motion.timing import Leg, body_checker, room, timed
+from .motion.played import Leg, room
+from .motion.timing import body_checker, timed
 
 __all__ = ("Trajectory", "time_parameterize")
 

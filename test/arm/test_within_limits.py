@@ -13,7 +13,7 @@ from gpu_planners.arm.cartesian import End
 from gpu_planners.arm.control.spline import Spline
 from gpu_planners.arm.control.stopping import stop_along
 from gpu_planners.arm.motion.curve import at, smooth_parts, through
-from gpu_planners.arm.motion.timing import room
+from gpu_planners.arm.motion.played import room
 from gpu_planners.arm.sequence import Free, Straight
 from gpu_planners.arm.trajectory import time_parameterize
 from gpu_planners.errors import SettingsError

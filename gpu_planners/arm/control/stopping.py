@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from ...arguments import checked, numbers
 from ...errors import SettingsError
-from ..motion.timing import DIGITS, drawn_in
+from ..motion.played import DIGITS, drawn_in
 from ..trajectory import Trajectory, check_limit
 from .spline import Spline
 

@@ -21,24 +21,7 @@ from ...errors import SettingsError, shown
 from ..collision.reach import joint_reach
 from .curve import aside, at, bernstein, straight, turn
 from .fitted_legs import LEAST_CUT, quicker, runs, with_fitted
-from .played import DIGITS, MOST_POINTS, STRAIGHT, TUBE, FittedLeg, Leg, Timed, drawn_in, room, timed_once, within
-
-__all__ = [
-    "DIGITS",
-    "LEAST_CUT",
-    "LESS",
-    "MOST_POINTS",
-    "TUBE",
-    "FittedLeg",
-    "Leg",
-    "Timed",
-    "body_checker",
-    "drawn_in",
-    "room",
-    "room_for",
-    "timed",
-    "within",
-]
+from .played import STRAIGHT, TUBE, Leg, Timed, timed_once, within
 
 LESS = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.12, 0.08, 0.05, 0.03, 0.02)  # shares of a cut that are tried
 SLOW = (0.5, 0.5, 0.3, 0.0)  # shares of cuts that are tried in turn where rounding is no quicker than stops
@@ -96,12 +79,10 @@ def _proven(legs, cuts, checker):
 
 def _rested(legs, cuts):
     """The cuts; a little less, where they would leave a length of a leg that is next to nothing."""
-    rest = np.array([leg.curve.length for leg in legs]) - np.r_[0.0, cuts] - np.r_[cuts, 0.0]
-    return (
-        REST * cuts
-        if ((rest > STRAIGHT) & (rest < LEAST_REST) & (np.r_[0.0, cuts] + np.r_[cuts, 0.0] > 0)).any()
-        else cuts
-    )
+    taken = np.r_[0.0, cuts] + np.r_[cuts, 0.0]
+    rest = np.array([leg.curve.length for leg in legs]) - taken
+    nothing = (rest > STRAIGHT) & (rest < LEAST_REST) & (taken > 0)
+    return REST * cuts if nothing.any() else cuts
 
 
 def legs_in(leg):

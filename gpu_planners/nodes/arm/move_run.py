@@ -10,7 +10,7 @@ from trajectory_msgs.msg import JointTrajectory
 from ...arm import RobotModel
 from ...arm.control.spline import Spline
 from ...arm.control.stopping import stop_along
-from ...arm.motion.timing import room
+from ...arm.motion.played import room
 from ...arm.trajectory import Trajectory
 from ..common.ros import time_message
 from .conversions import trajectory_message, trajectory_of

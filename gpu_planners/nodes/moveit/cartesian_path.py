@@ -8,7 +8,7 @@ from moveit_msgs.msg import RobotTrajectory
 from moveit_msgs.srv import GetCartesianPath
 
 from ...arm import CollisionChecker, CollisionWorld, RobotModel, cartesian
-from ...arm.motion.timing import DIGITS, MOST_POINTS
+from ...arm.motion.played import DIGITS, MOST_POINTS
 from ...arm.robot.tip import Tip
 from ...arm.sequence import Straight
 from ...arm.trajectory import Trajectory, standing
