@@ -12,7 +12,7 @@ from ..arguments import checked
 from ..errors import ConfigurationError, SettingsError, shown
 from ..ranges import GREATEST_LENGTH
 from .collision.reach import joint_reach
-from .geometry.shapes import ConvexShape, ShapeKind
+from .geometry.shapes import BOX_CORNERS, ConvexShape, ShapeKind
 from .robot.model import RobotModel
 
 LEAST_SLACK = 1e-6  # metres; a smaller one makes boxes without end
@@ -56,7 +56,7 @@ def corners(shape: ConvexShape) -> np.ndarray:
     """(V, 3) points, in the shape's own frame, whose hull holds the shape, metres"""
     if shape.kind == ShapeKind.POLYTOPE:
         return shape.vertices
-    return shape.half_extents * np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, 8).T
+    return shape.half_extents * BOX_CORNERS
 
 
 def _hold(points, poses):

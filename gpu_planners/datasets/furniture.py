@@ -6,7 +6,6 @@ frame x leads away from the robot, y to the left, and z up. It stands around a p
 its reach and its end effector, and faces the middle of what it reaches.
 """
 
-import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from ..arm import RobotModel
+from ..arm.geometry.shapes import BOX_CORNERS
 from ..errors import GpuPlannersError
 from .obstacles import Obstacle
 
@@ -213,12 +213,11 @@ def _size(one):
 def _thickness(model, tip):
     """The middle one of the three sides of a box around all that the link's last joint moves, metres."""
     link = model.link_index(tip)
-    corners = np.array(list(itertools.product((-1, 1), repeat=3)))
     points = [
         (shape.pose @ np.append(corner * shape.half_extents, 1.0))[:3]
         for shape, frame in zip(model.shapes, model.shape_frame, strict=True)
         if frame == model.link_frame[link]
-        for corner in corners
+        for corner in BOX_CORNERS
     ]
     return float(np.sort(np.ptp(points, axis=0))[1]) if points else 0.0
 

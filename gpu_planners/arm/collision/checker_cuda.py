@@ -38,9 +38,14 @@ class CudaChecker(CudaBatches):
         return self.run(self._configurations, THREADS, (q,), plain=True)
 
 
+def _sizes_of(packed_robot):
+    """(joints, floats of poses, of speeds) that a robot takes."""
+    return header(packed_robot).dof, poses_size(packed_robot), speeds_size(packed_robot)
+
+
 def size_number(packed_robot: Packed, least: int = 0) -> int:
     """Number of the first of SIZES, from `least` on, that has room for a robot; len(SIZES): it is larger."""
-    sizes = header(packed_robot).dof, poses_size(packed_robot), speeds_size(packed_robot)
+    sizes = _sizes_of(packed_robot)
     fitting = (k for k in range(least, len(SIZES)) if all(n <= most for n, most in zip(sizes, SIZES[k])))
     return next(fitting, len(SIZES))
 
@@ -48,9 +53,9 @@ def size_number(packed_robot: Packed, least: int = 0) -> int:
 def scratch_sizes_of(packed_robot: Packed, least: int = 0) -> tuple[int, ...]:
     """(ARM, joints, floats of poses, speeds) of the kernels for a robot. Kernels whose speeds lie in global memory are
     the same for any number of them."""
-    counts, number = header(packed_robot), size_number(packed_robot, least)
-    sizes = counts.dof, poses_size(packed_robot), speeds_size(packed_robot)
+    sizes, number = _sizes_of(packed_robot), size_number(packed_robot, least)
     if sizes[1] > MOST_POSES:
+        counts = header(packed_robot)
         raise RobotDescriptionError(
             f"the robot has {counts.shapes} convex shapes and {counts.frames} frames, {sizes[1]} numbers to place "
             f"them; allowed on CUDA: {MOST_POSES}, about 8,000 shapes. Simplify the meshes, or use device='cpu'"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .shapes import ConvexShape, ShapeKind
+from .shapes import BOX_CORNERS, ConvexShape, ShapeKind
 
 ITERATIONS = 12  # of the search for n
 CORRAL = 4  # points of the difference of two shapes that hold the nearest one
@@ -57,7 +57,7 @@ def _points(shape):
     h = shape.half_extents
     points = {
         ShapeKind.POLYTOPE: lambda: shape.vertices,
-        ShapeKind.BOX: lambda: h * np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, -1).T,
+        ShapeKind.BOX: lambda: h * BOX_CORNERS,
         ShapeKind.CYLINDER: lambda: np.array([[0, 0, -h[2]], [0, 0, h[2]]]),
         ShapeKind.SPHERE: lambda: np.zeros((1, 3)),
     }[shape.kind]()

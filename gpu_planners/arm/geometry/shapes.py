@@ -18,6 +18,7 @@ from ...ranges import GREATEST_LENGTH
 Pose = Annotated[ArrayLike, Numbers((4, 4))]
 RIGID = 1e-4  # how far R R^T may be from the identity; poses out of float32 arithmetic are off by 1e-6
 EXACT = 1e-14  # below this a rotation is one in float64
+BOX_CORNERS = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, 8).T  # (8, 3), of half extents 1
 
 
 class ShapeKind(IntEnum):
