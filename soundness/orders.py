@@ -60,13 +60,14 @@ KINDS = {
 
 
 class Network:
-    """Messages that arrive late, twice, or never. put: (now, message); take: those that have arrived by now"""
+    """Messages that arrive late, twice, or never, unless one is too important to be lost. put: (now, message); take:
+    those that have arrived by now"""
 
     def __init__(self, rng, faults):
         self._rng, self._faults, self._under_way, self._count = rng, faults, [], 0
 
-    def put(self, now, message, keeps=True):
-        if keeps and self._rng.random() < self._faults.lost:
+    def put(self, now, message, arrives=False):
+        if not arrives and self._rng.random() < self._faults.lost:
             return
         self._count += 1
         self._under_way.append((now + self._rng.uniform(0, self._faults.delay), self._count, message))
@@ -247,7 +248,8 @@ class World:
             if self.now < robot.silent_until and self.now > 2.0:
                 continue
             place, turned, stamp = robot.report(self.now)
-            self.up.put(self.now, (str(k), place, turned, stamp))
+            # nobody can keep away from a robot that has never told where it is
+            self.up.put(self.now, (str(k), place, turned, stamp), arrives=not robot.past[1:])
             if self.faults.ghost and self.rng.random() < self.faults.ghost / 60 * REPORT_S / 5:
                 self.ghosts[k] = self.now + 5.0, (place, turned)
             if self.now < self.ghosts.get(k, (0.0,))[0]:

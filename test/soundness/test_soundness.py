@@ -28,6 +28,7 @@ CASES = {
     "physics": 4,
     "grids": 4,
     "limits": 4,
+    "orders": 4,
     "arguments": 20,
 }
 SEED = 1
