@@ -27,11 +27,8 @@ class Logger:
 
 @pytest.fixture
 def handler():
-    package = logging.getLogger("gpu_planners")
-    level, handler = package.level, forward(Logger())
-    yield handler
-    package.removeHandler(handler)
-    package.setLevel(level)
+    with forward(Logger()) as handler:
+        yield handler
 
 
 def test_the_library_tells_the_node_once(handler):
@@ -46,6 +43,14 @@ def test_the_library_tells_the_node_once(handler):
     ]
     logging.getLogger("gpu_planners.any").error("broken %s", 5)
     assert told["error"] == ["broken 5"]
+
+
+def test_the_package_logs_as_before_once_a_node_has_ended():
+    package = logging.getLogger("gpu_planners")
+    before = package.level, list(package.handlers)
+    with forward(Logger()):
+        assert package.level == logging.INFO
+    assert (package.level, list(package.handlers)) == before
 
 
 def test_rclpy_takes_all_severities(handler):

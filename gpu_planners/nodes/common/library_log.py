@@ -1,6 +1,8 @@
 """What the library logs, such as what it passes over in a robot's description, told by a node's logger."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 MOST_REMEMBERED = 1000  # texts; a robot that is described again brings the same ones
@@ -32,9 +34,15 @@ class ToNode(logging.Handler):
             self.logger.info(text)
 
 
-def forward(logger: Any) -> ToNode:
-    """Have a node's logger tell what the package logs from INFO up, until the process ends."""
+@contextmanager
+def forward(logger: Any) -> Iterator[ToNode]:
+    """Have a node's logger tell what the package logs from INFO up."""
     handler, package = ToNode(logger), logging.getLogger("gpu_planners")
+    level = package.level
     package.addHandler(handler)
     package.setLevel(logging.INFO)
-    return handler
+    try:
+        yield handler
+    finally:
+        package.removeHandler(handler)
+        package.setLevel(level)

@@ -30,21 +30,27 @@ def run(make_node: Callable[[], Any], name: str, arguments: list[str] | None = N
 
     make_node: called for a BaseNode, none of whose callbacks may wait, for one thread runs them all
     """
-    asked, over = threading.Event(), threading.Event()
+    asked = threading.Event()
     _take_signals(asked)
     try:
         rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
     except RuntimeError as error:  # rcl's, for what is behind --ros-args, and for parameter files that it cannot read
         rclpy.logging.get_logger(name).fatal(f"wrong ROS arguments: {error}")
         return 1
-    library = forward(rclpy.logging.get_logger(name))
-    try:
-        node = make_node()
-    except (SettingsError, ParameterException) as error:
-        rclpy.logging.get_logger(name).fatal(f"wrong parameter: {error}")
-        rclpy.try_shutdown()
-        return 1
-    library.logger = node.get_logger()
+    with forward(rclpy.logging.get_logger(name)) as library:
+        try:
+            node = make_node()
+        except (SettingsError, ParameterException) as error:
+            rclpy.logging.get_logger(name).fatal(f"wrong parameter: {error}")
+            rclpy.try_shutdown()
+            return 1
+        library.logger = node.get_logger()
+        return _spin(node, asked)
+
+
+def _spin(node: Any, asked: threading.Event) -> int:
+    """Spin a node until it is asked to end, and close it and ROS -> the exit code of the process."""
+    over = threading.Event()
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     failed: list[BaseException] = []
