@@ -113,6 +113,10 @@ def test_a_frame_for_what_a_gripper_grasps():
     assert tip(robot) == "link_grasp_center"
 
 
+def test_a_wrist_may_turn_a_link_called_gripper():
+    assert tip(Robot().add("l4", "gripper", name="wrist_roll").fix("gripper", "gripper_tip")) == "gripper_tip"
+
+
 def test_a_gripper_alone_has_the_tip_of_its_last_joint():
     robot = HANDS["two that slide"](Robot().fix("l4", "hand"))
     assert tip(robot, joints=["left_joint"]) == "left"

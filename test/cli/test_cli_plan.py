@@ -85,9 +85,7 @@ def test_the_motion_is_free_and_the_same_in_every_format(scene, capsys, tmp_path
 
 def test_a_pose_goal_is_reached_by_the_tool(tmp_path, capsys):
     T = [1.2, 0.1, 0.9, 1.0, 0.0, 0.0, 0.0]  # half a turn about x: the tool points down
-    assert (
-        plan("--start", *words(START), "--goal-pose", *words(T), "--tip", "gripper_tip", "--format", "json", "-q") == 0
-    )
+    assert plan("--start", *words(START), "--goal-pose", *words(T), "--format", "json", "-q") == 0
     told = capsys.readouterr()
     assert not told.err
     document = json.loads(told.out)
@@ -99,7 +97,7 @@ def test_a_pose_goal_is_reached_by_the_tool(tmp_path, capsys):
 def test_a_query_file_holds_start_and_goals(tmp_path, capsys, gantry):
     query = {"start": dict(zip(gantry.joint_names, START)), "goals": [{"position": [1.2, 0.1, 0.9]}, GOAL]}
     (tmp_path / "query.yaml").write_text(yaml.safe_dump(query))
-    assert plan("--query", str(tmp_path / "query.yaml"), "--tip", "gripper_tip", "--format", "json") == 0
+    assert plan("--query", str(tmp_path / "query.yaml"), "--format", "json") == 0
     document = json.loads(capsys.readouterr().out)
     end = np.array(document["positions"][-1])
     if document["goal_index"] == 1:

@@ -24,7 +24,7 @@ NAMES = (  # of links that pose goals place by custom, best first: whole names, 
 )
 GRASP = "tool|tool_frame|tool_link|grasp|grasp_link|grasp_frame|grasp_center|grasping_frame"  # between fingers
 FINGER = re.compile("finger|thumb|knuckle|jaw|claw", re.IGNORECASE)
-GRIPPER = re.compile("gripper", re.IGNORECASE)  # a wrist may be called so, too, but nothing hangs on a jaw
+GRIPPER = re.compile("gripper", re.IGNORECASE)  # of a wrist's joint, too, but no joint hangs on a jaw
 SENSOR = re.compile(
     r"camera|optical|lidar|laser|aruco|realsense|kinect|(^|[^a-z])(cam|imu|zed|marker)\d*([^a-z]|$)", re.IGNORECASE
 )
@@ -150,8 +150,9 @@ class _Tree:
         return False
 
     def _named_so(self, joint):
-        words = f"{joint.name} {joint.child}"
-        return FINGER.search(words) or (GRIPPER.search(words) and self.height[joint.child] == 0)
+        if FINGER.search(f"{joint.name} {joint.child}"):
+            return True
+        return GRIPPER.search(joint.name) and self.height[joint.child] == 0  # a wrist turns a link called so
 
     def _beside(self, one, other):
         return self.part[one.parent] == self.part[other.parent]
