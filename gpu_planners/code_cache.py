@@ -233,6 +233,55 @@ class _Cache:
         return code_folder() / file, READY_MADE / brought if portable else None
 
 
+class Turn:
+    """A context in which no other process makes what a file stands for.
+
+    If none does when this is made, the turn begins then; else the context waits, PATIENCE_S at most. Where no file can
+    be written nobody waits.
+    """
+
+    PATIENCE_S = 900.0
+    LOOK_S = 0.2
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._file = path, None
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = open(path, "w")
+        self._mine = self._take()
+
+    @staticmethod
+    def is_taken(path: Path) -> bool:
+        """Does a process make it?"""
+        try:
+            with open(path) as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        return False
+
+    def _take(self):
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (OSError, TypeError):  # another one's; no file
+            return False
+        return True
+
+    def __enter__(self) -> None:
+        end = time.monotonic() + self.PATIENCE_S
+        while self._file and not self._mine and time.monotonic() < end:
+            time.sleep(self.LOOK_S)
+            self._mine = self._take()
+
+    def __exit__(self, *_: object) -> None:
+        if self._mine:
+            self._path.unlink(missing_ok=True)
+        if self._file:
+            self._file.close()
+
+
 def _architecture(capability):
     """A capability as numba-cuda asks for the code of a device: from 9.0 on with all that this very device can do."""
     return *capability, "a" if capability >= (9, 0) else ""

@@ -1,8 +1,9 @@
 """Compiles what first answers need before anybody asks, in processes of its own, for the cache of this machine.
 
 A part is what one kind of request needs, made by a small request of that kind. Parts that need the same code share the
-work (`code_cache`). Python and Numba hold their locks while they compile, so threads would not help, and would stall a
-program that has other things to do.
+work (`code_cache`), most of all in one process, which keeps what Numba finds out about functions: of two processes that
+make parts of the arm each does that anew. So a process waits for a part that another one makes. Python and Numba hold
+their locks while they compile, so threads would not help, and would stall a program that has other things to do.
 """
 
 import contextlib
@@ -29,9 +30,9 @@ from .arm.collision.scratch import SIZES
 from .arm.planners.rrt_connect.planner import engine_for
 from .arm.robot import inverse_kinematics
 from .arm.trajectory import time_parameterize
-from .code_cache import CAPABILITIES, MAKING, READY_MADE, code_folder, fits_here
+from .code_cache import CAPABILITIES, MAKING, READY_MADE, Turn, code_folder, fits_here
 from .distributed.processes import processes
-from .errors import GpuPlannersError, shortened
+from .errors import shortened
 from .fleet import FleetPlanner
 from .fleet import Settings as FleetSettings
 from .grid import BlockPlanner, GridMap
@@ -39,7 +40,7 @@ from .share import share_folder
 
 PRODUCTS = ("arm", "grid", "fleet")
 ROBOT = "desk_arm"  # that code is compiled with where nobody gives a robot; it serves all
-LOOK_S = 0.2  # how often it looks whether it shall stop
+LOOK_S = 0.2  # how often it looks whether it shall stop, or go on
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Part:
         self.compile_it(*self.arguments)
         if not code_cache.unkept:
             with contextlib.suppress(OSError):  # the cache cannot be written to
-                _mark(self.what, "" if MAKING in os.environ else _machine(self.what)).touch()
+                _mark(self.what, _here(self.what)).touch()
 
 
 class Progress(NamedTuple):
@@ -271,6 +272,11 @@ def _mark(what, machine):
     return code_folder() / f"compiled-{key}"
 
 
+def _here(what):
+    """What tells the code that this process makes apart."""
+    return "" if MAKING in os.environ else _machine(what)
+
+
 def _machine(what):
     """What, beside the sources, tells this machine's code apart."""
     here = f"{sys.version_info[:2]} {cpu_target.target_context.codegen().magic_tuple()}"
@@ -295,21 +301,65 @@ def compile_parts(
     told: called now and then; stopped: asked now and then whether to leave off, which ends the processes at once
     """
     cores = len(os.sched_getaffinity(0))
-    pace, failed = _Pace(time.monotonic(), cores), {}
-    with contextlib.suppress(_Stopped), processes(min(cores, max(len(parts), 1))) as pool:
-        left: dict[Future, Part] = {pool.submit(_run, part): part for part in parts}
-        while left:
-            waiting, now = list(left.values()), time.monotonic()
-            ended = tuple(part.what for part in parts if part not in waiting)
-            doing = tuple(part.what for part in waiting[:cores])
-            told(Progress(ended, doing, len(parts), pace.left_s(waiting, now), now - pace.began))
-            for future in wait(left, LOOK_S, FIRST_COMPLETED).done:
-                part = left.pop(future)
-                if error := future.exception():
-                    failed[part.what] = f"{type(error).__name__}: {shortened(error)}"
-            if stopped():
-                raise _Stopped
+    pace = _Pace(time.monotonic(), cores)
+    failed: dict[str, str] = {}
+
+    def look(waiting):
+        now = time.monotonic()
+        ended = tuple(part.what for part in parts if part not in waiting)
+        doing = tuple(part.what for part in waiting[:cores])
+        told(Progress(ended, doing, len(parts), pace.left_s(waiting, now), now - pace.began))
+        if stopped():
+            raise _Stopped
+
+    with contextlib.suppress(_Stopped):
+        while due := [part for part in parts if not is_compiled(part.what)]:
+            taken = all(Turn.is_taken(_turn_file(part.what)) for part in due)
+            if not taken or time.monotonic() > pace.began + Turn.PATIENCE_S:
+                break
+            look(due)
+            time.sleep(LOOK_S)
+        if not due:
+            return failed
+        with processes(min(cores, len(due))) as pool:
+            left: dict[Future, Part] = {pool.submit(compile_in_turn, [part]): part for part in due}
+            while left:
+                look(list(left.values()))
+                for future in wait(left, LOOK_S, FIRST_COMPLETED).done:
+                    part = left.pop(future)
+                    error = future.exception()  # of the pool
+                    failed |= {part.what: _words_of(error)} if error else future.result()
     return failed
+
+
+def compile_in_turn(parts: Sequence[Part]) -> dict[str, str]:
+    """Compile parts in this process, one after the other -> {what could not be compiled: why}.
+
+    Other processes wait for them, as this one does for those that another one makes.
+    """
+    devices.SOON_S = threading.TIMEOUT_MAX  # whoever waits is told by the process that asked for the parts
+    turns = [Turn(_turn_file(part.what)) for part in parts]
+    failed: dict[str, str] = {}
+    for turn, part in zip(turns, parts):
+        with turn:
+            if is_compiled(part.what):
+                continue
+            try:
+                part.run()
+            except Exception as error:
+                failed[part.what] = _words_of(error)
+            else:
+                if code_cache.unkept:
+                    failed[part.what] = f"its code could not be kept: {code_cache.unkept}"
+    return failed
+
+
+def _turn_file(what):
+    return _mark(what, _here(what)).with_suffix(".turn")
+
+
+def _words_of(error):
+    return f"{type(error).__name__}: {shortened(error)}"
 
 
 class _Pace:
@@ -352,10 +402,3 @@ class _Pace:
 
 class _Stopped(BaseException):
     """Ends the processes."""
-
-
-def _run(part):
-    devices.SOON_S = threading.TIMEOUT_MAX  # whoever waits is told by the process that asked for the part
-    part.run()
-    if code_cache.unkept:
-        raise GpuPlannersError(f"its code could not be kept: {code_cache.unkept}")

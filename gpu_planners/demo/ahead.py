@@ -12,8 +12,9 @@ import sys
 from collections.abc import Iterator
 
 from ..code_cache import code_folder
-from ..compiling import Part, arm_parts, compile_parts, fleet_parts, grid_parts, is_compiled, planner_part
+from ..compiling import Part, arm_parts, compile_in_turn, fleet_parts, grid_parts, is_compiled, planner_part
 from ..device import resolve_devices
+from ..distributed.processes import processes
 
 CONNECTIVITY = 8  # of the generated map, whose costs are uniform
 MOTION = "turning"  # of the fleet
@@ -21,16 +22,30 @@ MOTION = "turning"  # of the fleet
 
 def parts(device: str) -> list[Part]:
     """device: as resolved"""
+    return [part for chain in _chains(device) for part in chain]
+
+
+def _chains(device):
+    """Lists of parts: those of one list have much of their code in common."""
     checks, *more = arm_parts(device)
     first, *others = (planner_part(name, device) for name in ("rrt_connect", "prm", "rrt", "rrt_star"))
     grid = grid_parts(device, "exact", CONNECTIVITY, uniform_cost=True)
-    return [checks, first, *more, *others, *grid, *fleet_parts(device, MOTION)]
+    return [checks, first, *more, *others], [*grid, *fleet_parts(device, MOTION)]
 
 
 def due(devices: str) -> list[Part]:
     """What is not compiled. devices: as the user names them"""
-    named = {part.what: part for device in resolve_devices(devices) for part in parts(device)}
-    return [part for part in named.values() if not is_compiled(part.what)]
+    return [part for chain in due_chains(devices, 1) for part in chain]
+
+
+def due_chains(devices: str, cores: int) -> list[list[Part]]:
+    """What is not compiled, in lists that a process each compiles: as few as cores need, since each list costs less CPU
+    time than its parts in processes of their own. devices: as the user names them"""
+    named = [{part.what: part for device in resolve_devices(devices) for part in _chains(device)[k]} for k in range(2)]
+    chains = [[part for part in chain.values() if not is_compiled(part.what)] for chain in named]
+    if cores > len(chains):
+        chains = [[part] for chain in chains for part in chain]
+    return [chain for chain in chains if chain]
 
 
 @contextlib.contextmanager
@@ -55,7 +70,12 @@ def main(devices: str = "auto") -> int:
         except OSError:  # another one does it
             return 0
         os.nice(5)  # what is asked for goes first
-        failed = compile_parts(due(devices))
+        cores = len(os.sched_getaffinity(0))
+        chains = due_chains(devices, cores)
+        failed: dict[str, str] = {}
+        with processes(min(cores, max(len(chains), 1))) as pool:
+            for future in [pool.submit(compile_in_turn, chain) for chain in chains]:
+                failed |= future.result()
     for what, why in failed.items():
         print(f"{what}: {why}", file=sys.stderr)
     return 1 if failed else 0

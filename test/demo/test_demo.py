@@ -258,6 +258,17 @@ def test_the_demo_compiles_for_each_device_that_it_is_given(monkeypatch):
     assert [part.what for part in ahead.due("cpu,cpu")] == [part.what for part in ahead.parts("cpu")]
 
 
+def test_on_two_cores_one_process_makes_all_parts_of_the_arm(monkeypatch):
+    """In processes of their own they cost up to twice the CPU time."""
+    monkeypatch.setattr(ahead, "is_compiled", lambda what: what == "inverse kinematics")
+    names = [[part.what for part in chain] for chain in ahead.due_chains("cpu", 2)]
+    arm = {part.what for part in arm_parts("cpu")} | {planner_part(planner, "cpu").what for planner in PLANNERS}
+    assert len(names) == 2 and set(names[0]) == arm - {"inverse kinematics"} and not set(names[1]) & arm
+    assert [[name] for chain in names for name in chain] == [
+        [part.what for part in chain] for chain in ahead.due_chains("cpu", 8)
+    ]
+
+
 def test_a_wrong_option_of_the_demo_is_named(tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
         main.main(["--agentz", "3"])

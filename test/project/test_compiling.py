@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -68,11 +69,18 @@ def test_an_unknown_product_is_named(capsys):
     assert "unknown leg; allowed: arm, grid, fleet" in capsys.readouterr().err
 
 
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    """Where nothing is compiled: for this process and those that it starts."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "code"))
+    monkeypatch.setattr(compiling, "code_folder", lambda: tmp_path / "code")
+
+
 def fail():
     raise ValueError("no wood")
 
 
-def test_what_fails_is_named_and_progress_is_told():
+def test_what_fails_is_named_and_progress_is_told(own_cache):
     seen = []
     parts = [Part("a", int, (), 1), Part("b", fail, (), 1), Part("c", int, (), 2)]
     assert compile_parts(parts, seen.append) == {"b": "ValueError: no wood"}
@@ -112,9 +120,63 @@ def test_the_seconds_left_are_right_where_parts_take_what_they_say():
     assert pace.left_s(parts[4:], 100.0) == pytest.approx(100.0)  # 50 s for each of two, after two more of 50
 
 
-def test_it_stops_when_it_is_asked_to():
+def test_it_stops_when_it_is_asked_to(own_cache):
     stop = threading.Event()
     assert compile_parts([Part("a", signal.pause, (), 1)], lambda _: stop.set(), stop.is_set) == {}
+
+
+def slow(folder):
+    """Says that it is run, and takes until somebody says that it may end."""
+    with open(folder / "runs", "a") as runs:
+        runs.write("x")
+    while not (folder / "end").exists():
+        time.sleep(0.02)
+
+
+IN_TURN = """
+import sys
+from pathlib import Path
+from gpu_planners.compiling import Part, compile_in_turn
+from test_compiling import slow
+compile_in_turn([Part("first", slow, (Path(sys.argv[1]),), 1), Part("second", slow, (Path(sys.argv[1]),), 1)])
+"""
+
+
+@pytest.fixture
+def other_process(own_cache, tmp_path):
+    """It makes the parts "first" and "second", one after the other."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    process = subprocess.Popen([sys.executable, "-c", IN_TURN, str(tmp_path)], env=environment)
+    end = time.monotonic() + 60
+    while not (tmp_path / "runs").exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    yield process
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.parametrize("name", ["first", "second"])
+def test_a_part_that_another_process_makes_or_will_make_is_waited_for(other_process, tmp_path, name):
+    """Each process that makes parts of the arm finds out anew what Numba finds out about their functions."""
+    seen = []
+
+    def told(progress):
+        seen.append(progress)
+        if len(seen) == 3:
+            (tmp_path / "end").touch()
+
+    assert compile_parts([Part(name, slow, (tmp_path,), 1)], told) == {}
+    assert is_compiled(name) and other_process.wait(60) == 0
+    assert (tmp_path / "runs").read_text() == "xx" and len(seen) >= 3
+
+
+def test_a_part_of_a_process_that_died_is_made(other_process, tmp_path):
+    def told(progress):
+        other_process.kill()
+        (tmp_path / "end").touch()
+
+    assert compile_parts([Part("second", slow, (tmp_path,), 1)], told) == {}
+    assert (tmp_path / "runs").read_text() == "xx" and is_compiled("second") and not is_compiled("first")
 
 
 def twice(x):
