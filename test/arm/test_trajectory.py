@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.interpolate import BPoly
 
 from gpu_planners.arm.motion import pacing
 from gpu_planners.arm.motion.estimate import estimated_duration
@@ -39,6 +40,20 @@ def test_random_paths(seed, count, deviation):
     rng = np.random.default_rng(seed)
     path = rng.uniform(-3, 3, (count, 3)) * rng.choice([1.0, 1e-3], (count, 1))
     check_rules(time_parameterize(path, VELOCITY, ACCELERATION, deviation=deviation), path, deviation)
+
+
+@pytest.mark.parametrize("count, seed", [(20, 178), (60, 127), (200, 920), (20, 7), (60, 8)])
+def test_the_quintics_that_a_controller_plays_keep_the_jerk_limit(count, seed):
+    """Also those of phases that last microseconds, as where the greatest acceleration is just reached."""
+    rng = np.random.default_rng(seed)
+    path, velocity = rng.uniform(-3, 3, (count, 4)), 10 ** rng.uniform(-1, 1, 4)
+    acceleration = velocity * 10 ** rng.uniform(-0.5, 1.5, 4)
+    found = time_parameterize(path, velocity, acceleration, deviation=0.5)
+    rows = np.stack([found.positions, found.velocities, found.accelerations], axis=1)
+    for begin, end, seconds in zip(rows[:-1], rows[1:], np.diff(found.times), strict=True):
+        q = BPoly.from_derivatives([0.0, seconds], [begin, end])
+        jerk = np.abs(q.derivative(3)(np.linspace(0.0, seconds, 7)))
+        assert (jerk <= acceleration / 0.1 * 1.01).all()
 
 
 @pytest.mark.parametrize("deviation", [0.0, 0.1])

@@ -19,6 +19,7 @@ TUBE = 5e-4  # metres
 BENT = 0.01  # rad or m that a joint leaves a chord at most where nothing is to be proven
 STRAIGHT = 1e-8  # rad or m by which float64 misses a straight line
 SHORTEST_STEP_S = 1e-6  # points closer than this are one point
+MISSED = 60 * 2.2e-16 / 0.01  # of a place: a quintic whose ends float64 misses by 2.2e-16 misses 0.01 of its jerk
 DIGITS = 9  # of seconds: times are whole nanoseconds, as those of messages are
 FINEST_S = 1e-3  # least spacing of points that are added where a curve between them may leave the limits
 ROUNDING = 1e-12  # of a limit, or of 1 rad or m: positions stay within it by so much, whoever evaluates the curves
@@ -155,7 +156,7 @@ def _sampled(curve: Curve, along: Phases, robot):
             f"the motion would take {along.time[-1]:.3g} s under these velocity and acceleration limits; "
             f"allowed: up to {LONGEST_S:g} s"
         )
-    keep = np.r_[True, np.diff(along.time) >= SHORTEST_STEP_S]
+    keep = np.r_[True, np.diff(along.time) >= _shortest(along)]
     keep[-1] = True
     times = np.round(along.time[keep], DIGITS)
     if len(times) > 2 and times[-1] - times[-2] < SHORTEST_STEP_S:
@@ -181,6 +182,17 @@ def _sampled(curve: Curve, along: Phases, robot):
             raise SettingsError(f"the motion takes more than {MOST_POINTS} points")
     rows[0, 1:] = rows[-1, 1:] = 0.0
     return times, rows, inside
+
+
+def _shortest(along):
+    """(P,) seconds that phases must last to end in a point of their own: in less, float64 does not tell the jerk of the
+    quintic between their ends. Where the motion stops it has a point."""
+    missed = MISSED * (along.s[-1] + along.speed * along.time[-1])
+    around = np.abs(np.r_[0.0, along.jerk, 0.0])
+    jerk = np.max([around[:-2], around[1:-1], around[2:]], axis=0)
+    stops = np.r_[along.speed[1:] == 0, True]
+    shortest = np.cbrt(np.divide(missed, jerk, out=np.zeros_like(jerk), where=(jerk > 0) & ~stops))
+    return np.maximum(shortest, SHORTEST_STEP_S)
 
 
 def _rows(curve, along, times):
