@@ -42,7 +42,8 @@ PROCESSOR = "x86-64-v3"  # that its code for the CPU is for: any since 2013 that
 FEATURES = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")  # of that processor
 CAPABILITIES = ((8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0))  # of the GPUs that its code for CUDA is for
 MAKING = "GPU_PLANNERS_READY_MADE"  # the variable that names the folder where such code is being made
-PATIENCE_S = 300.0  # for another process that compiles the same
+PATIENCE_S = 300.0  # for another process that compiles the same function
+LOOK_S = 0.02  # how often a process looks whether the other one is done
 DIGEST_BYTES = 32
 unkept = ""  # why this process could not keep code
 
@@ -140,7 +141,7 @@ class _Cache:
     """The cache of a function, as Numba's dispatchers use one."""
 
     def __init__(self, dispatcher):
-        self._dispatcher, self._locks = dispatcher, []
+        self._dispatcher, self._turns = dispatcher, contextlib.ExitStack()
         self.cache_path = str(code_folder())
         self.source = _source(dispatcher.py_func)  # now: the file may be edited before the function is compiled
         self._options = sorted(
@@ -158,11 +159,8 @@ class _Cache:
         for file in (own, ready):
             if file and (found := self._load(file, context)):
                 return found
-        with contextlib.suppress(OSError):
-            own.parent.mkdir(parents=True, exist_ok=True)
-            self._lock(own)
-            return self._load(own, context)  # another process may have made it
-        return None
+        self._turns.enter_context(Turn(own.with_suffix(".lock"), PATIENCE_S, LOOK_S))
+        return self._load(own, context)  # another process may have made it
 
     def save_overload(self, signature, code):
         try:
@@ -198,24 +196,9 @@ class _Cache:
 
         return CompileResult._rebuild(context, *kept)
 
-    def _lock(self, file):
-        """Wait while another process compiles what a file is for; then others wait for this one."""
-        lock, end = open(file.with_suffix(".lock"), "w"), time.monotonic() + PATIENCE_S
-        self._locks.append((file.with_suffix(".lock"), lock))
-        while time.monotonic() < end:
-            try:
-                return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                time.sleep(0.02)
-
     def release(self):
         """Let other processes go on that wait for this one."""
-        while self._locks:
-            path, lock = self._locks.pop()
-            with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
-                fcntl.flock(lock, fcntl.LOCK_UN)  # children that were forked meanwhile have the file open, too
-            lock.close()
+        self._turns.close()
 
     def _files(self, signature, codegen):
         """The file for a signature on this machine, and that which a wheel may have brought, or None."""
@@ -236,15 +219,12 @@ class _Cache:
 class Turn:
     """A context in which no other process makes what a file stands for.
 
-    If none does when this is made, the turn begins then; else the context waits, PATIENCE_S at most. Where no file can
-    be written nobody waits.
+    If none does when this is made, the turn begins then; else the context looks every look_s seconds whether it can,
+    and goes on without after patience_s. Where no file can be written nobody waits.
     """
 
-    PATIENCE_S = 900.0
-    LOOK_S = 0.2
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._file = path, None
+    def __init__(self, path: Path, patience_s: float, look_s: float) -> None:
+        self._path, self._patience_s, self._look_s, self._file = path, patience_s, look_s, None
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = open(path, "w")
@@ -270,16 +250,19 @@ class Turn:
         return True
 
     def __enter__(self) -> None:
-        end = time.monotonic() + self.PATIENCE_S
+        end = time.monotonic() + self._patience_s
         while self._file and not self._mine and time.monotonic() < end:
-            time.sleep(self.LOOK_S)
+            time.sleep(self._look_s)
             self._mine = self._take()
 
     def __exit__(self, *_: object) -> None:
+        if not self._file:
+            return
         if self._mine:
-            self._path.unlink(missing_ok=True)
-        if self._file:
-            self._file.close()
+            with contextlib.suppress(OSError):
+                self._path.unlink(missing_ok=True)
+                fcntl.flock(self._file, fcntl.LOCK_UN)  # children that were forked meanwhile have the file open, too
+        self._file.close()
 
 
 def _architecture(capability):

@@ -41,6 +41,7 @@ from .share import share_folder
 PRODUCTS = ("arm", "grid", "fleet")
 ROBOT = "desk_arm"  # that code is compiled with where nobody gives a robot; it serves all
 LOOK_S = 0.2  # how often it looks whether it shall stop, or go on
+PATIENCE_S = 900.0  # for another process that makes the same part
 
 
 @dataclass(frozen=True)
@@ -315,7 +316,7 @@ def compile_parts(
     with contextlib.suppress(_Stopped):
         while due := [part for part in parts if not is_compiled(part.what)]:
             taken = all(Turn.is_taken(_turn_file(part.what)) for part in due)
-            if not taken or time.monotonic() > pace.began + Turn.PATIENCE_S:
+            if not taken or time.monotonic() > pace.began + PATIENCE_S:
                 break
             look(due)
             time.sleep(LOOK_S)
@@ -338,7 +339,7 @@ def compile_in_turn(parts: Sequence[Part]) -> dict[str, str]:
     Other processes wait for them, as this one does for those that another one makes.
     """
     devices.SOON_S = threading.TIMEOUT_MAX  # whoever waits is told by the process that asked for the parts
-    turns = [Turn(_turn_file(part.what)) for part in parts]
+    turns = [Turn(_turn_file(part.what), PATIENCE_S, LOOK_S) for part in parts]
     failed: dict[str, str] = {}
     for turn, part in zip(turns, parts):
         with turn:

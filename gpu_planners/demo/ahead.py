@@ -41,7 +41,8 @@ def due(devices: str) -> list[Part]:
 def due_chains(devices: str, cores: int) -> list[list[Part]]:
     """What is not compiled, in lists that a process each compiles: as few as cores need, since each list costs less CPU
     time than its parts in processes of their own. devices: as the user names them"""
-    named = [{part.what: part for device in resolve_devices(devices) for part in _chains(device)[k]} for k in range(2)]
+    alike = zip(*map(_chains, resolve_devices(devices)), strict=True)  # of all devices
+    named = [{part.what: part for chain in chains for part in chain} for chains in alike]
     chains = [[part for part in chain.values() if not is_compiled(part.what)] for chain in named]
     if cores > len(chains):
         chains = [[part] for chain in chains for part in chain]

@@ -139,17 +139,14 @@ def test_an_edit_between_import_and_compiling_brings_no_old_code(tmp_path):
     assert [run_made(tmp_path, paths) for _ in range(2)] == ["11", "12"]
 
 
-def test_a_process_that_was_started_meanwhile_holds_nobody_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(code_cache, "code_folder", lambda: tmp_path)
-    cache = code_cache._Cache(device.njit(run_made))
-    cache._lock(tmp_path / "made.code")
+def test_a_process_that_was_started_meanwhile_holds_nobody_up(tmp_path):
+    turn = code_cache.Turn(tmp_path / "made.lock", 1.0, 0.02)
     with (
         open(tmp_path / "made.lock") as another,
-        subprocess.Popen(["sleep", "600"], pass_fds=[cache._locks[0][1].fileno()]) as child,
+        subprocess.Popen(["sleep", "600"], pass_fds=[turn._file.fileno()]) as child,
     ):
-        with pytest.raises(BlockingIOError):
+        with turn, pytest.raises(BlockingIOError):
             fcntl.flock(another, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        cache.release()
         fcntl.flock(another, fcntl.LOCK_EX | fcntl.LOCK_NB)
         child.kill()
 

@@ -24,7 +24,7 @@ NAMES = (  # of links that pose goals place by custom, best first: whole names, 
 )
 GRASP = "tool|tool_frame|tool_link|grasp|grasp_link|grasp_frame|grasp_center|grasping_frame"  # between fingers
 FINGER = re.compile("finger|thumb|knuckle|jaw|claw", re.IGNORECASE)
-GRIPPER = re.compile("gripper", re.IGNORECASE)  # of a wrist's joint, too, but no joint hangs on a jaw
+GRIPPER = re.compile("gripper", re.IGNORECASE)  # a wrist's joint may be called so, too, but no joint hangs on a jaw
 SENSOR = re.compile(
     r"camera|optical|lidar|laser|aruco|realsense|kinect|(^|[^a-z])(cam|imu|zed|marker)\d*([^a-z]|$)", re.IGNORECASE
 )
@@ -152,7 +152,7 @@ class _Tree:
     def _named_so(self, joint):
         if FINGER.search(f"{joint.name} {joint.child}"):
             return True
-        return GRIPPER.search(joint.name) and self.height[joint.child] == 0  # a wrist turns a link called so
+        return GRIPPER.search(joint.name) and self.height[joint.child] == 0  # not its child: a wrist may turn one
 
     def _beside(self, one, other):
         return self.part[one.parent] == self.part[other.parent]
