@@ -24,7 +24,6 @@ import importlib.metadata
 import logging
 import os
 import pickle
-import signal
 import sys
 import threading
 import time
@@ -36,6 +35,7 @@ from llvmlite import binding
 from numba.core import serialize
 
 from . import sources
+from .ctrl_c import ctrl_c_later
 
 READY_MADE = Path(__file__).parent / "ready_made"  # what a wheel brings
 PROCESSOR = "x86-64-v3"  # that its code for the CPU is for: any since 2013 that has AVX2
@@ -108,33 +108,18 @@ class _Compiling:
 _compiling = _Compiling()
 
 
-@contextlib.contextmanager
-def ctrl_c_outside_llvm():
+def ctrl_c_outside_llvm() -> contextlib.AbstractContextManager:
     """Meanwhile a Ctrl-C that comes while LLVM calls Python is heard when the block ends.
 
     What is raised there is lost, and with it the machine code that LLVM was handing over: the next call would fail.
     """
-    before, waiting = signal.getsignal(signal.SIGINT), []
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield
-        return
+    return ctrl_c_later(_in_llvm)
 
-    def hear(number, frame):
-        inner = frame
-        while inner and not inner.f_code.co_name.startswith("_raw_object_cache_"):  # of llvmlite's ExecutionEngine
-            inner = inner.f_back
-        if inner:
-            waiting.append(number)
-        else:
-            before(number, frame)
 
-    signal.signal(signal.SIGINT, hear)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if waiting:
-            signal.raise_signal(signal.SIGINT)
+def _in_llvm(frame):
+    while frame and not frame.f_code.co_name.startswith("_raw_object_cache_"):  # of llvmlite's ExecutionEngine
+        frame = frame.f_back
+    return frame is not None
 
 
 class _Cache:

@@ -10,36 +10,28 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import resource_tracker
 
+from ..ctrl_c import ctrl_c_later
+
 SOON_S = 2.0  # the pool's thread sees to cancelled work in milliseconds
 
 
 @contextlib.contextmanager
 def processes(count: int) -> Iterator[ProcessPoolExecutor]:
     """A pool of `count` processes, which end at once with an error in the block, also Ctrl-C."""
-    others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin)
+    others, pool = set(multiprocessing.active_children()), None
     try:
-        _start(pool, count)
+        with ctrl_c_later():  # a pool that is half started could not be ended
+            pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin)
+            _start(pool, count)
         yield pool
     except BaseException:
-        work, answers = (getattr(pool, name, None) for name in ("_call_queue", "_result_queue"))
-        end = time.monotonic() + SOON_S
-        thread = getattr(pool, "_executor_manager_thread", None)
-        pool.shutdown(wait=False, cancel_futures=True)
-        while getattr(pool, "_cancel_pending_futures", False) and time.monotonic() < end:
-            time.sleep(0.001)  # before Python 3.12 a pool hangs that loses its processes while cancelled work is left
-        for child in set(multiprocessing.active_children()) - others:
-            child.terminate()
-        # the last ends of two pipes: the pool would wait for the rest of an answer, and until all of a call is read
-        for last in (getattr(answers, "_writer", None), getattr(work, "_reader", None)):
-            if last is not None:
-                last.close()
-        if thread is not None:  # it holds the semaphores, which a program that ends by os._exit would leave behind
-            thread.join(SOON_S)
+        if pool is not None:
+            with ctrl_c_later():  # whoever is impatient would leave behind what is ended here
+                _end(pool, set(multiprocessing.active_children()) - others)
         raise
     finally:
-        work = answers = last = thread = None  # the error's traceback keeps this frame
-        pool.shutdown(wait=False, cancel_futures=True)
+        if pool is not None:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _start(pool, count):
@@ -51,6 +43,24 @@ def _start(pool, count):
             pool.submit(int)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end(pool, children):
+    """End a pool at once, with the processes that work for it."""
+    work, answers = (getattr(pool, name, None) for name in ("_call_queue", "_result_queue"))
+    end = time.monotonic() + SOON_S
+    thread = getattr(pool, "_executor_manager_thread", None)
+    pool.shutdown(wait=False, cancel_futures=True)
+    while getattr(pool, "_cancel_pending_futures", False) and time.monotonic() < end:
+        time.sleep(0.001)  # before Python 3.12 a pool hangs that loses its processes while cancelled work is left
+    for child in children:
+        child.terminate()
+    # the last ends of two pipes: the pool would wait for the rest of an answer, and until all of a call is read
+    for last in (getattr(answers, "_writer", None), getattr(work, "_reader", None)):
+        if last is not None:
+            last.close()
+    if thread is not None:  # it holds the semaphores, which a program that ends by os._exit would leave behind
+        thread.join(SOON_S)
 
 
 def _begin():

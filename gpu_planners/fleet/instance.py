@@ -131,7 +131,9 @@ class Instance:
         cost: (N,) the step from which on each agent stays at its goal, beyond the last one if it does not
         message: "solved" where all that have goals arrive; began: of time.perf_counter()
         """
-        has_goal, status = self.goal >= 0, self.status.copy()
+        has_goal, status, goals, cost = self.goal >= 0, self.status.copy(), self.places(self.goal), cost.copy()
+        passing = has_goal & (cost >= len(positions)) & (positions[-1] == goals).all(axis=1)  # where the plan was cut
+        cost[passing] = arrivals((positions[:, passing] != goals[passing]).any(axis=2))
         away = has_goal & (cost >= len(positions))
         status[away] = np.where(self.hopeless[away], FleetStatus.NO_JOINT_PLAN, FleetStatus.NOT_REACHED)
         solved, taken = status == FleetStatus.SOLVED, time.perf_counter() - began
@@ -141,8 +143,7 @@ class Instance:
             message = OUT_OF_TIME if (status == FleetStatus.NOT_REACHED).any() else PARTLY
         first_s = taken if first_s is None else first_s
         optimal = bool(optimal and solved.any() and solved[has_goal].all())
-        told = positions, headings, self.places(self.goal)
-        return FleetPlan(status, *told, costs, bounds, taken, first_s, message, optimal)
+        return FleetPlan(status, positions, headings, goals, costs, bounds, taken, first_s, message, optimal)
 
 
 @njit

@@ -194,6 +194,30 @@ if __name__ == "__main__":
         assert (ended.returncode, ended.stderr) == (3, "")
 
 
+def test_ctrl_c_while_processes_are_starting_leaves_no_semaphores():
+    """The system may give it to another thread, in which it is not blocked; the program ends by os._exit."""
+    code = """
+import multiprocessing.context, os, signal, threading, time
+from gpu_planners.distributed.processes import processes
+start, other = multiprocessing.context.SpawnProcess.start, threading.Thread(target=threading.Event().wait, daemon=True)
+def interrupted(process):
+    signal.pthread_kill(other.ident, signal.SIGINT)
+    start(process)
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+    other.start()
+    multiprocessing.context.SpawnProcess.start = interrupted
+    try:
+        with processes(2):
+            while True:  # the other thread may be told late
+                time.sleep(0.01)
+    except KeyboardInterrupt:
+        os._exit(3)
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
+    assert (ended.returncode, ended.stderr) == (3, "")
+
+
 def test_a_worker_that_is_killed_is_an_error_at_once(tmp_path):
     with ProcessPoolExecutor(1, mp_context=SPAWN) as executor:
         for work, when in (([*range(9), "die"], r"with numbers \d+"), ([1], "with numbers 0 alone")):

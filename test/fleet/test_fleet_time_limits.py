@@ -106,6 +106,18 @@ def test_a_small_plan_is_told_however_late_it_is(monkeypatch):
     assert plan.solved and plan.makespan == 3
 
 
+def test_an_agent_that_passes_its_goal_when_the_plan_is_cut_is_there():
+    query = instance.Instance(
+        ground_of(np.ones((1, 9), bool)), np.array([[0.0, 0], [0, 8]]), np.array([[0.0, 2], [0, 5]])
+    )
+    tiles = np.array([[0, 1, 2, 3, 2], [8, 8, 7, 6, 5]], np.int32)
+    for steps, costs in ((2, [2, 0]), (3, [0, 0]), (4, [4, 4])):
+        told = query.told(tiles[:, : steps + 1], np.zeros((2, steps + 1), np.uint8))
+        plan = query.plan_of(*told, np.array([4, 4]), np.array([2, 3]), "solved", time.perf_counter())
+        assert plan.costs.tolist() == costs and (plan.status == FleetStatus.SOLVED).tolist() == [c > 0 for c in costs]
+        assert plan.solved == (plan.message == "solved") and (steps == 4 or plan.message == OUT_OF_TIME)
+
+
 def test_a_motion_that_takes_longer_to_tell_is_cut(monkeypatch):
     """What is left of it is its beginning: of a train that nobody may follow closely, one tile after the other."""
     free = np.ones((1, 60), bool)
