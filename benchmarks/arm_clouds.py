@@ -18,9 +18,12 @@ from . import robots
 from .harness import Benchmark, Row, median, told
 
 POINTS = 20_000, 100_000
-VOXEL, PADDING = 0.02, 0.03  # metres
-PERIOD_S, QUERIES_S = 0.1, 10.0  # between clouds, and of the queries beside them
-WORLDS, PAIRS = 4, 20  # different clouds, and queries
+VOXEL = 0.02  # metres, edge length
+PADDING = 0.03  # metres around the robot in which points are left out
+PERIOD_S = 0.1  # from cloud to cloud
+QUERIES_S = 10.0  # for which queries are planned beside clouds
+WORLDS = 4  # different clouds
+PAIRS = 20  # different queries
 READY = np.array([0, -np.pi / 4, 0, -3 * np.pi / 4, 0, np.pi / 2, np.pi / 4])
 SCENES = {"a room": "surfaces", "scattered": "scattered points"}
 

@@ -16,7 +16,8 @@ from .harness import Benchmark, Row, progress
 
 ROBOT = "panda"
 SCENES = {"loose obstacles": Draw(), "furniture": Draw(furniture=tuple(FAMILIES), ends="furniture")}
-PROBLEMS, QUICK = {"cpu": 2000, "cuda": 100_000}, 10  # of a run; a quick one has so many times fewer
+PROBLEMS = {"cpu": 2000, "cuda": 100_000}  # of a run
+QUICK = 10  # a quick run has so many times fewer problems
 WARM = {"cpu": 128, "cuda": 2048}  # planned before the clock starts, so that workers have begun
 
 

@@ -16,7 +16,8 @@ from .problems import add_obstacles
 
 ROBOT = "panda"
 WORKERS = (1, 2, 4, 8)  # processes of a pool on the CPU
-PROBLEMS, SEEDS = 8, {"cpu": 4, "cuda": 40}  # of each family of furniture; seeds of each problem
+PROBLEMS = 8  # of each family of furniture
+SEEDS = {"cpu": 4, "cuda": 40}  # with which each problem is planned
 SETTINGS = rrt_connect.Settings(time_limit_s=60.0)
 
 

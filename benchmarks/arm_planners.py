@@ -60,7 +60,8 @@ class Arm:
 
 ROBOT_NAMES = {"panda": "Panda", "ur5": "UR5"} | {name: title for name, (title, _) in robots.SHARED.items()}
 GENERATED = "generated/"
-EACH, EACH_QUICK = 10, 1  # generated problems of each family
+EACH = 10  # generated problems of each family
+EACH_QUICK = 1  # the same in a quick run
 
 
 def arm_of(name, context, every=1):

@@ -24,10 +24,13 @@ ASKED = (
     ("shortest of 0.3 s", SETTINGS),
     ("quickest of 0.3 s", QUICKEST),
 )
-BEST_S, BEST_QUICK_S = 30.0, 0.5  # of searching for the quickest motion that the others are compared with
+BEST_S = 30.0  # of searching for the quickest motion, with which the others are compared
+BEST_QUICK_S = 0.5  # the same in a quick run
 DEVIATION = 0.1  # rad or m
-EACH, EACH_QUICK = 4, 1  # problems of each family
-PLACES, JUDGED = 4000, 1000  # places at which the limits, and collisions, are looked at
+EACH = 4  # problems of each family
+EACH_QUICK = 1  # the same in a quick run
+PLACES = 4000  # on a motion, at which limits are checked
+JUDGED = 1000  # on a motion, at which collisions are checked
 REPEATS = 3
 LINES, LINES_QUICK = 100, 10
 WAY = 0.3  # of the robot's reach, length of the lines

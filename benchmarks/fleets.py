@@ -27,7 +27,8 @@ OTHERS = (  # settings beside the default ones
     {"avoid_crowds": False},
 )
 TEAMS = (100, 200, 400, 800)  # on the map of MR23-I-07
-QUICK, SHORT = 100, 300  # steps
+QUICK = 100  # steps of a quick run
+SHORT = 300  # steps, at most, unless a run is full
 MEMORY = 32 << 30
 CHECKED = 20_000_000  # positions that the validator is given at most
 

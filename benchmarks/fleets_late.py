@@ -8,7 +8,8 @@ from gpu_planners.grid.maps.generated import warehouse_map
 
 from .harness import Benchmark, Row, progress, told
 
-TICK_S, REPORTS = 0.1, 2  # of the simulation; a robot reports every so many ticks
+TICK_S = 0.1  # of the simulation
+REPORTS = 2  # ticks from one report of a robot to the next
 OUT_OF_ORDER_S = 30.0  # how long a robot stands that has broken down
 LATE_STEPS = 2  # by how many steps a late move is late
 DIAMETER = 0.74  # tiles, of a robot, for which the node's clearance of 0.125 is right

@@ -24,8 +24,10 @@ from gpu_planners.verify import CoalScene
 from .harness import Skipped
 
 SIZE = (0.08, 0.08, 0.08)  # metres, of the obstacle that comes
-JUMP, SLACK = 1e-3, 1.05  # rad and rad/s from curve to curve; times the acceleration limits
-FAR, EARLY = 0.25, 0.9  # metres and seconds that it leaves the robot to stop
+JUMP = 1e-3  # rad, and rad/s, allowed from one curve to the next
+SLACK = 1.05  # times the acceleration limits that a motion may have
+FAR = 0.25  # metres from the robot, at least, where the obstacle comes
+EARLY = 0.9  # seconds, at least, that the robot still moves when it comes
 OTHER = ROBOT.replace('length="0.3"', 'length="0.28"')
 
 

@@ -42,7 +42,9 @@ class Agents:
     def __init__(self, running, tiles, goals=(), frame="map"):
         self._running, self._frame = running, frame
         self.tiles = {id: list(tile) for id, tile in tiles.items()}
-        self.silent, self.walked, self._done = set(), [], 0  # ids that do not tell; tiles after each step; its number
+        self.silent = set()  # ids of agents that do not tell where they are
+        self.walked = []  # tiles of all agents after each step
+        self._done = 0  # number of the last step that was done
         self._paths = running.received(AgentPaths, "/fleet_planner/agent_paths")
         self._actions = running.received(AgentActions, "/fleet_planner/agent_actions")
         self._states = running.publisher(AgentStates, "/fleet_planner/agent_states", 1000)

@@ -14,7 +14,8 @@ from gpu_planners.fleet import Settings
 from gpu_planners.grid import FleetPlanner, GridMap
 
 BUDGET = "GPU_PLANNERS_BUDGET_S"  # seconds a step, of the environment
-FIRST, LATER = 0.8, 0.5  # shares of the time limits before the first step and of a step, for fields
+FIRST = 0.8  # share of the time limit before the first step that fields get
+LATER = 0.5  # share of a step's time limit that fields get
 MEMORY = 32 << 30  # bytes of fields on a host
 PLANNED = 25  # fields a second that any host plans
 

@@ -52,7 +52,8 @@ def box(size, xyz="0 0 0"):
     return f'<origin xyz="{xyz}"/><geometry><box size="{size}"/></geometry>'
 
 
-ARM, RADIUS = 6, 0.015  # joints of an arm; of the sphere on its tip, metres
+ARM = 6  # joints of each arm
+RADIUS = 0.015  # metres, of the sphere on an arm's tip
 
 
 def two_arms():

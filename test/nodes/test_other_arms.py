@@ -20,7 +20,8 @@ from gpu_planners_msgs.srv import PlanMotion
 start_node = starter(RunningNode)
 T_OURS_OTHER = np.array([[-1.0, 0, 0, 0.0], [0, -1, 0, 1.3], [0, 0, 1, 0], [0, 0, 0, 1]])  # it looks at ours
 PARAMETERS = {"other_arms": ["left"], "other_arm_poses": [0.0, 1.3, 0.0, float(np.pi)]}
-AWAY, ACROSS = (2.0, 0.5, 0.0), (0.97, -0.06, 0.0)  # of the other arm
+AWAY = (2.0, 0.5, 0.0)  # where the other arm is out of our way
+ACROSS = (0.97, -0.06, 0.0)  # where it lies across our way
 START, GOAL = (-1.2, 0.5, 0.0), (1.2, -0.5, 0.0)
 UNKNOWN = PlanMotion.Response.INVALID_OBJECT_NAME
 

@@ -23,7 +23,8 @@ ARM = """
 ARMS = ARM.format(name="left", x=0.0, turn=0.0) + ARM.format(name="right", x=1.3, turn=np.pi)
 ROBOT = f'<robot name="pair"><link name="table"/>{ARMS}</robot>'
 NAMES = ["left_shoulder", "left_elbow", "right_shoulder", "right_elbow"]
-START, GOAL = (1.2, 0.0, -1.2, 0.0), (-1.2, 0.0, 1.2, 0.0)  # both change sides through the middle
+START = (1.2, 0.0, -1.2, 0.0)
+GOAL = (-1.2, 0.0, 1.2, 0.0)  # both arms change sides through the middle
 
 node_of_module, running = shared(lambda: RunningNode(ROBOT, joints=NAMES))
 
