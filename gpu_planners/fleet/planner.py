@@ -12,21 +12,20 @@ from ..errors import GridMapError, SettingsError, shown
 from ..grid.checks import number, whole
 from ..grid.maps.grid_map import GridMap
 from ..parallel.team import NEVER
-from . import oneshot
 from .arguments import checked_grid, checked_headings, checked_numbers, checked_speeds, checked_tiles
 from .clock import deadline_after
-from .cpu import CpuFleet
-from .crew import BUSY, STANDS
-from .fields import FieldStore
+from .fields.cost_to_go import FieldStore
+from .fields.lanes import PaddedMap, footprint_free, parts_of
+from .fields.next_hops import Ground, ground_of
+from .fields.repair import Change
 from .guidance import GUIDANCE, Guidance, suited
-from .lanes import PaddedMap, footprint_free, parts_of
 from .motion import MOTIONS, Motion
-from .plan import FleetPlan
-from .priorities import crowd_around
-from .repair import Change
+from .plan import FleetPlan, oneshot
 from .settings import Settings
-from .stepper import LEAST_S, Stepper
-from .ways import Ground, ground_of
+from .step.cpu import CpuFleet
+from .step.crew import BUSY, STANDS
+from .step.priorities import crowd_around
+from .step.stepper import LEAST_S, Stepper
 
 LONGEST_STEP = 86_400.0  # seconds
 FIELDS_SHARE = 0.5  # of a step's budget, for the fields of new goals
@@ -102,7 +101,7 @@ class FleetPlanner:
         if self.device == "cpu":
             self._engine: Any = CpuFleet(*on)
         else:
-            from .cuda import CudaFleet
+            from .step.cuda import CudaFleet
 
             self._engine = CudaFleet(*on, self.device)
         field_bytes = self._lanes.free.size * self.motion.headings
@@ -406,7 +405,7 @@ class FleetPlanner:
         self._take_lanes()
 
     def ground(self) -> tuple[Ground, np.ndarray, np.ndarray]:
-        """`ways.ground_of` the current map for agents of the settings' size; made once."""
+        """`next_hops.ground_of` the current map for agents of the settings' size; made once."""
         if self._ground is None:
             self._ground = ground_of(footprint_free(self.grid.costs > 0, self.settings.size))
         return self._ground

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from fleet_oracle import MODELS, free_tiles, joint_optimum, random_query
 
-from gpu_planners.fleet import Settings, conflicts, deadlock
+from gpu_planners.fleet import Settings, conflicts
+from gpu_planners.fleet.step import deadlock
 from gpu_planners.grid import FleetPlanner, GridMap
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from fleet_oracle import MOVES, free_tiles
 
-from gpu_planners.fleet.feasibility import unsolvable
-from gpu_planners.fleet.ways import ground_of
+from gpu_planners.fleet.fields.next_hops import ground_of
+from gpu_planners.fleet.plan.feasibility import unsolvable
 from gpu_planners.grid.maps.generated import largest_component
 from gpu_planners.parallel.team import NEVER
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from gpu_planners.fleet import FleetPlanner, Settings, conflicts, fields
+from gpu_planners.fleet import FleetPlanner, Settings, conflicts
+from gpu_planners.fleet.fields import cost_to_go as fields
 from gpu_planners.grid import GridMap
 
 N = 24

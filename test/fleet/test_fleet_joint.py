@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from fleet_oracle import MODELS, MOVES, free_tiles, random_query
 
-from gpu_planners.fleet import FleetPlanner, FleetStatus, Settings, conflicts, oneshot
-from gpu_planners.fleet.plan import NO_PLAN
+from gpu_planners.fleet import FleetPlanner, FleetStatus, Settings, conflicts
+from gpu_planners.fleet.plan import oneshot
+from gpu_planners.fleet.plan.fleet_plan import NO_PLAN
 from gpu_planners.grid import GridMap
 
 

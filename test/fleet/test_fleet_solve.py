@@ -12,8 +12,8 @@ from benchmarks import fleets_one_shot, report
 from benchmarks.harness import Context
 from gpu_planners.errors import GridMapError, SettingsError
 from gpu_planners.fleet import FleetStatus, Settings, conflicts
-from gpu_planners.fleet.instance import Instance
-from gpu_planners.fleet.ways import ground_of
+from gpu_planners.fleet.fields.next_hops import ground_of
+from gpu_planners.fleet.plan.instance import Instance
 from gpu_planners.grid import FleetPlanner, GridMap
 from gpu_planners.parallel.team import NEVER
 

@@ -8,7 +8,7 @@ from gpu_planners.device import cuda_problem
 from gpu_planners.distributed.processes import processes
 from gpu_planners.errors import GridMapError, SettingsError
 from gpu_planners.fleet import Guidance, Settings, conflicts, learn_guidance
-from gpu_planners.fleet.stepper import STEADY
+from gpu_planners.fleet.step.stepper import STEADY
 from gpu_planners.grid import FleetPlanner, GridMap
 from gpu_planners.grid.maps.generated import largest_component
 

@@ -8,11 +8,12 @@ import time
 import numpy as np
 import pytest
 
-from gpu_planners.fleet import FleetStatus, Settings, conflicts, instance, oneshot, retime
-from gpu_planners.fleet.instance import Model
-from gpu_planners.fleet.plan import OUT_OF_TIME
-from gpu_planners.fleet.retime import LOOK, timed
-from gpu_planners.fleet.ways import ground_of
+from gpu_planners.fleet import FleetStatus, Settings, conflicts
+from gpu_planners.fleet.fields.next_hops import ground_of
+from gpu_planners.fleet.plan import instance, oneshot, retime
+from gpu_planners.fleet.plan.fleet_plan import OUT_OF_TIME
+from gpu_planners.fleet.plan.instance import Model
+from gpu_planners.fleet.plan.retime import LOOK, timed
 from gpu_planners.grid import FleetPlanner, GridMap
 from gpu_planners.grid.maps.generated import largest_component
 from gpu_planners.parallel.team import clock_ns

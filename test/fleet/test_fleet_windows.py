@@ -5,8 +5,9 @@ import heapq
 import numpy as np
 import pytest
 
-from gpu_planners.fleet import FleetPlanner, Guidance, Settings, conflicts, stepper, window
+from gpu_planners.fleet import FleetPlanner, Guidance, Settings, conflicts
 from gpu_planners.fleet.guidance import one_way
+from gpu_planners.fleet.step import stepper, window
 from gpu_planners.grid import GridMap
 
 BUDGET_S = 0.01

@@ -14,7 +14,7 @@ MODULES = {
     "bkf11": "papers.bkf11.planar",
     "grid": "grid.exact.rounds",
     "ce12": "papers.ce12.pba_star_search",
-    "fleet": "fleet.epibt",
+    "fleet": "fleet.step.epibt",
 }
 DIGESTS = f"""
 from gpu_planners import sources
@@ -36,7 +36,7 @@ EDITS = {
     "nodes/common/worker.py": set(),
     "arm/collision/forward.py": {"arm"},
     "papers/bkf11/planar.py": {"bkf11"},
-    "fleet/epibt.py": {"fleet"},
+    "fleet/step/epibt.py": {"fleet"},
     "grid/exact/rounds.py": {"grid"},
     "papers/ce12/pba_star_search.py": {"ce12"},
     "device.py": set(MODULES),

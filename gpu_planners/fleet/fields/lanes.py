@@ -5,12 +5,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..device import lean_njit
-from ..errors import GridMapError
-from ..grid.maps.grid_map import GridMap
-from .arguments import checked_tiles
-from .guidance import Guidance
-from .motion import Motion
+from ...device import lean_njit
+from ...errors import GridMapError
+from ...grid.maps.grid_map import GridMap
+from ..arguments import checked_tiles
+from ..guidance import Guidance
+from ..motion import Motion
 
 
 class Lanes(NamedTuple):

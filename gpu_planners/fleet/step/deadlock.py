@@ -11,14 +11,14 @@ import threading
 
 import numpy as np
 
-from . import lacam
+from ..fields.next_hops import ground_of
+from ..motion import Options
+from ..plan import lacam
+from ..plan.instance import Instance, Model
+from ..plan.lacam import TreeSearch
+from ..plan.retime import timed
 from .crew import Agents, Ranked
-from .instance import Instance, Model
-from .lacam import TreeSearch
-from .motion import Options
 from .priorities import Progress
-from .retime import timed
-from .ways import ground_of
 
 MOST = 8  # agents that plan together; of smaller fleets all do
 PATIENCE = 32  # steps without coming nearer, or off a goal that was reached, after which an agent plans with others

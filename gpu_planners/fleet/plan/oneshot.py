@@ -13,24 +13,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..device import told_if_slow
-from ..errors import GridMapError, SettingsError, shown
-from ..grid.checks import array_of, number, whole
-from ..grid.maps.grid_map import GridMap
-from ..parallel.team import NEVER, clock_ns
+from ...device import told_if_slow
+from ...errors import GridMapError, SettingsError, shown
+from ...grid.checks import array_of, number, whole
+from ...grid.maps.grid_map import GridMap
+from ...parallel.team import NEVER, clock_ns
+from ..arguments import checked_headings, checked_places, checked_speeds
+from ..clock import deadline_after, fits, late, part_of
+from ..fields.next_hops import ground_of
+from ..guidance import Guidance
 from . import joint
-from .arguments import checked_headings, checked_places, checked_speeds
-from .clock import deadline_after, fits, late, part_of
 from .feasibility import unsolvable
+from .fleet_plan import NO_PLAN, OUT_OF_TIME, STUCK, FleetPlan
 from .gathering import assigned, exchanged, into_sink
-from .guidance import Guidance
 from .instance import Instance, Model, arrivals
 from .joint import JointSearch
 from .lacam import first_plan, new_tree, rehash
-from .plan import NO_PLAN, OUT_OF_TIME, STUCK, FleetPlan
 from .refine import Moving
 from .spread import spread_out
-from .ways import ground_of
 
 STEPS_SHARE, SPREAD_SHARE, AGAIN_SHARE = 0.5, 0.3, 0.5  # of the time that is left when another search begins
 LANES_SHARE = 0.3  # of the time that is left when lanes are planned

@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..device import njit
-from ..parallel.team import NEVER
-from .clock import at_least, pieces
+from ...device import njit
+from ...parallel.team import NEVER
+from ..clock import at_least, pieces
+from ..fields.next_hops import NO_PATH, plan_ways, prefer
 from .feasibility import unsolvable
-from .plan import OUT_OF_TIME, PARTLY, FleetPlan, FleetStatus
-from .ways import NO_PATH, plan_ways, prefer
+from .fleet_plan import OUT_OF_TIME, PARTLY, FleetPlan, FleetStatus
 
 TIME_NS, TELL_NS = 100, 25  # to time a plan (retime.py) and to tell of it, for each agent and step; guesses
 STEPS_TOGETHER = 16  # that are told at once: a line of the cache
@@ -34,13 +34,13 @@ class Instance:
 
     status: (N,) uint8 FleetStatus; start, goal: (N,) int32 tiles, -1 where there is none
     ground: Ground; number: (rows, cols) int32 tile or -1; place: (T, 2) int32 [row, col]
-    nearer, alone: of ways.plan_ways, for agents with goals; field: (N,) int32 rows of nearer or -1
+    nearer, alone: of next_hops.plan_ways, for agents with goals; field: (N,) int32 rows of nearer or -1
     hopeless: (N,) bool, is it proven that not all agents of its part of the map can reach their goals?
     bound: None, or (N,) int64 steps that each agent takes at least, where it may choose its goal
     """
 
     def __init__(self, tiles: tuple, places: np.ndarray, ends: np.ndarray, near: int = 0, shared: bool = False):
-        """tiles: of ways.ground_of; places, ends: (N, 2) float64 starts and goals; near: rows and columns between two
+        """tiles: of ground_of; places, ends: (N, 2) float64 starts and goals; near: rows and columns between two
         agents that are too near; shared: may agents have the same goal?"""
         self.ground, self.number, self.place = tiles
         self.status = np.zeros(len(places), np.uint8)

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..device import lean_njit, njit
-from ..parallel.team import NEVER
-from .clock import fits
+from ...device import lean_njit, njit
+from ...parallel.team import NEVER
+from ..clock import fits
+from ..fields.next_hops import NOBODY
+from .fleet_plan import NO_PLAN, OUT_OF_TIME
 from .moves import UNDECIDED, Step, Task, chance, has_ring, move, new_mover
-from .plan import NO_PLAN, OUT_OF_TIME
-from .ways import NOBODY
 
 SOLVED, EXHAUSTED, MORE, FULL, LATE = range(5)
 (NODES, LOWS, DEPTH, BEST, BEST_AWAY) = range(5)  # places in `count`

@@ -7,13 +7,13 @@ import numba
 import numpy as np
 from numba import prange
 
-from ..device import lean_njit, njit
-from ..parallel.threads import one_thread
+from ...device import lean_njit, njit
+from ...parallel.threads import one_thread
+from ..fields.cost_to_go import FAR, cost_to_go, difference, exits, gain, leaving, plan_fields
+from ..fields.lanes import Lanes
+from ..fields.repair import Change, repair_fields
+from ..motion import Options
 from .crew import Agents, Ranked, Rules
-from .fields import FAR, cost_to_go, difference, exits, gain, leaving, plan_fields
-from .lanes import Lanes
-from .motion import Options
-from .repair import Change, repair_fields
 
 SHARED_AGENTS = 2048  # fewer are ranked, and moved, on one thread: others take long to wake up
 PRIVATE: dict[str, int] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS}

@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..device import lean_njit, njit
-from ..parallel.team import NEVER, clock_ns
-from .clock import fits, late, part_of
+from ...device import lean_njit, njit
+from ...parallel.team import NEVER, clock_ns
+from ..clock import fits, late, part_of
+from ..fields.next_hops import NOBODY
+from .fleet_plan import OUT_OF_TIME
 from .instance import TELL_NS
 from .moves import chance
-from .plan import OUT_OF_TIME
 from .retime import timed
 from .sipp import MOST_STATES, Traffic, find_way, new_states
-from .ways import NOBODY
 
 MOST_GROUP = 12  # agents that are planned again together
 REPLANS = 16  # between two looks at the clock

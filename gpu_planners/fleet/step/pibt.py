@@ -5,7 +5,7 @@ A step (epibt.py) and LaCAM (moves.py) say what a place is, who may be pushed, a
 
 import numpy as np
 
-from ..device import lean_njit
+from ...device import lean_njit
 
 DONE, FAILED = -1, -2  # what `look` answers in place of an agent
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import prange
 
-from ..device import lean_njit, njit
+from ...device import lean_njit, njit
 from .cpu import FIRST_TIE, sort_in
 from .crew import Agents
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import prange
 
-from ..device import lean_njit, njit
+from ...device import lean_njit, njit
+from ..fields.next_hops import NOBODY
 from .crew import SEVERAL, Crew, drop, hold, in_the_way, take
 from .pibt import DONE, FAILED, make_pibt
-from .ways import NOBODY
 
 MOST_VISITS = 10  # of an agent in a pass
 

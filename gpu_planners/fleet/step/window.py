@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..device import lean_njit, njit
-from ..parallel.team import clock_ns
+from ...device import lean_njit, njit
+from ...parallel.team import clock_ns
+from ..fields.cost_to_go import exits, gain
+from ..fields.lanes import Lanes, ahead
+from ..fields.next_hops import NOBODY
 from .crew import Agents, Rules
-from .fields import exits, gain
-from .lanes import Lanes, ahead
-from .ways import NOBODY
 
 WINDOW = 15  # ticks
 WAIT = 1.0  # of what a move costs

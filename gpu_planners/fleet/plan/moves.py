@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..device import lean_njit
-from .pibt import DONE, FAILED, make_pibt
-from .ways import LANE_SHIFT, NOBODY, Ground
+from ...device import lean_njit
+from ..fields.next_hops import LANE_SHIFT, NOBODY, Ground
+from ..step.pibt import DONE, FAILED, make_pibt
 
 UNDECIDED = -1
 
@@ -23,7 +23,7 @@ class Task(NamedTuple):
 
     goal: np.ndarray  # (N,) int32 tiles, -1 none
     field: np.ndarray  # (N,) int32 rows of nearer, -1 none
-    nearer: np.ndarray  # (K, T + 1) uint8 (ways.py, spread.py)
+    nearer: np.ndarray  # (K, T + 1) uint8 (next_hops.py, spread.py)
     rings: bool  # may agents move around in a ring?
     swaps: bool  # do agents change places where a corridor widens?
     straight: bool  # do agents prefer to go straight on?

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
-from ..device import cuda_jit
+from ...device import cuda_jit
+from ..fields.cost_to_go import UNREACHED, WRAP, plan_fields
+from ..fields.lanes import Lanes, ahead
+from ..fields.repair import Change
+from ..motion import Options
 from .cpu import follow, rank_options
 from .crew import Agents, Ranked, Rules
-from .fields import UNREACHED, WRAP, plan_fields
-from .lanes import Lanes, ahead
-from .motion import Options
-from .repair import Change
 
 THREADS = 256
 BLOCKS_OF = 4  # searches at once on each multiprocessor

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..device import lean_njit, njit
-from ..parallel.team import clock_ns
-from .clock import late
-from .ways import LANE_SHIFT, direction_to
+from ...device import lean_njit, njit
+from ...parallel.team import clock_ns
+from ..clock import late
+from ..fields.next_hops import LANE_SHIFT, direction_to
 
 MARGIN = 10  # steps beyond the shortest way
 MOST_MEETINGS = 255  # that are told apart

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..device import lean_njit, njit
-from ..parallel.team import NEVER, clock_ns
-from .clock import at_least
+from ...device import lean_njit, njit
+from ...parallel.team import NEVER, clock_ns
+from ..clock import at_least
+from ..fields.next_hops import NOBODY, direction_to
 from .instance import GRACE_NS, TELL_NS
-from .ways import NOBODY, direction_to
 
 STANDS, ASKS, WALKS, MOVES = range(4)  # in a step; ASKS until it is known whether it may move, WALKS while it is asked
 CUTS = 4  # rounds of loop cutting

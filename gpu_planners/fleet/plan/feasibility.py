@@ -22,9 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..device import lean_njit, njit
-from ..parallel.team import clock_ns
-from .ways import Ground
+from ...device import lean_njit, njit
+from ...parallel.team import clock_ns
+from ..fields.next_hops import Ground
 
 MOST_STATES = 1 << 24  # of an agent; a larger part of the map is left to the search
 LOOK = 64  # tiles between two looks at the clock

@@ -11,11 +11,11 @@ import numba
 import numpy as np
 from numba import prange
 
-from ..device import lean_njit, njit
-from ..errors import SettingsError
-from ..parallel.team import NEVER, clock_ns
-from ..parallel.threads import in_parts, one_thread
-from .clock import fits
+from ...device import lean_njit, njit
+from ...errors import SettingsError
+from ...parallel.team import NEVER, clock_ns
+from ...parallel.threads import in_parts, one_thread
+from ..clock import fits
 from .lanes import ahead
 
 HALF, WRAP = 128, 255

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..device import lean_njit, njit
-from .ways import Ground
+from ...device import lean_njit, njit
+from ..fields.next_hops import Ground
 
 MOST_AGENTS = 16
 MOST_TRIES = 4_000_000  # of one expansion: a search that needs more is given up

@@ -12,10 +12,10 @@ import numba
 import numpy as np
 from numba import prange
 
-from ..device import lean_njit, njit
-from ..parallel.team import NEVER, clock_ns
+from ...device import lean_njit, njit
+from ...parallel.team import NEVER, clock_ns
+from ..motion import COLS_AHEAD, ROWS_AHEAD
 from .lanes import parts_of
-from .motion import COLS_AHEAD, ROWS_AHEAD
 
 TOGETHER = 32  # goals of one sweep: vector registers of 16-bit numbers
 FAR = np.uint16(60000)  # steps, or no path

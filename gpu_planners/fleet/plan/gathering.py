@@ -10,14 +10,14 @@ other in a ring hand theirs on. So all agents arrive wherever each can reach its
 
 import numpy as np
 
-from ..device import lean_njit, njit
-from ..errors import GridMapError
-from ..parallel.team import clock_ns
+from ...device import lean_njit, njit
+from ...errors import GridMapError
+from ...parallel.team import clock_ns
+from ..fields.next_hops import NOBODY, direction_to, steps_down, way_to
+from .fleet_plan import OUT_OF_TIME, STATUS_TEXT, STUCK, FleetStatus
 from .instance import Instance
 from .moves import UNDECIDED, Step, Task, move, new_mover
-from .plan import OUT_OF_TIME, STATUS_TEXT, STUCK, FleetStatus
 from .retime import timed
-from .ways import NOBODY, direction_to, steps_down, way_to
 
 
 def into_sink(instance, faces, model, began, deadline):
@@ -98,7 +98,7 @@ def _earliest(steps: np.ndarray) -> np.ndarray:
 
 
 def assigned(tiles, places, ends, deadline):
-    """-> Instance of agents at places (N, 2), each with one of the tiles `ends` (M, 2). tiles: of ways.ground_of"""
+    """-> Instance of agents at places (N, 2), each with one of the tiles `ends` (M, 2). tiles: of ground_of"""
     bad = Instance(tiles, ends, ends).status
     for row in np.flatnonzero(bad != FleetStatus.SOLVED):
         text = STATUS_TEXT[FleetStatus(int(bad[row]))].replace("the start", "it")

@@ -12,9 +12,9 @@ import numba
 import numpy as np
 from numba import prange
 
-from ..device import njit
-from ..parallel.threads import in_parts, one_thread
-from .fields import SHARED_STATES, UNREACHED, WRAP, cost_to_go, difference
+from ...device import njit
+from ...parallel.threads import in_parts, one_thread
+from .cost_to_go import SHARED_STATES, UNREACHED, WRAP, cost_to_go, difference
 from .lanes import Lanes, ahead
 
 KNOWN, WITHDRAWN = 1, 2  # a state's old cost is known; it is known and no longer holds

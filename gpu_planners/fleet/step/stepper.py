@@ -6,17 +6,17 @@ import time
 import numpy as np
 from numba import get_num_threads
 
-from ..parallel.team import clock_ns
-from ..parallel.threads import one_thread
+from ...parallel.team import clock_ns
+from ...parallel.threads import one_thread
+from ..fields.lanes import Lanes, PaddedMap
+from ..fields.next_hops import NOBODY
+from ..motion import FORWARD, Motion, Paces, speed_of
+from ..plan.instance import Model
+from ..settings import Settings
 from . import epibt, priorities
 from .cpu import SHARED_AGENTS
 from .crew import BUSY, Agents, Crew, Plans, Ranked, Rules, Stacks
 from .deadlock import Deadlocks
-from .instance import Model
-from .lanes import Lanes, PaddedMap
-from .motion import FORWARD, Motion, Paces, speed_of
-from .settings import Settings
-from .ways import NOBODY
 from .window import WINDOW, Window, go_on, improve, new_window
 
 DEEPEST = 1024  # agents that push each other in a row

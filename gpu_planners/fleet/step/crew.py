@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..device import lean_njit
-from ..parallel.memory import item, set_item
-from .motion import Options
-from .ways import NOBODY
+from ...device import lean_njit
+from ...parallel.memory import item, set_item
+from ..fields.next_hops import NOBODY
+from ..motion import Options
 
 SEVERAL = -2  # in place of an agent in the way
 BUSY, STANDS = 1, 2  # in this step; until it is said otherwise, and an obstacle in the fields

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..device import lean_njit
-from .ways import NOBODY, Ground
+from ...device import lean_njit
+from ..fields.next_hops import NOBODY, Ground
 
 MOST_STATES = 1 << 15  # of one search
 

@@ -1,0 +1,1 @@
+"""Cost-to-go fields, and the map that they are planned on."""

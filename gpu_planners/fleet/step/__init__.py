@@ -1,0 +1,1 @@
+"""A step of a fleet: all agents move by one tick."""
