@@ -21,7 +21,7 @@ PACKAGE = ROOT.name
 PRODUCTS = ("papers/bkf11", "papers/dl14", "papers/ce12", "fleet", "arm", "grid", "")
 FOLDERS = {"nodes", "demo", "cli", "distributed", "datasets", "sim", "verify"}  # they compile nothing
 FILES = {"arguments.py", "errors.py", "settings.py", "files.py", "share.py"}  # nor do these, and no kernel reads them
-_COMPILES = re.compile(rb"\b(njit|lean_njit|cuda_jit|cuda\.jit|overload|intrinsic)\b")
+_COMPILES = re.compile(rb"\b(njit|\w+_njit|cuda_jit|cuda\.jit|with_threads|overload|intrinsic)\b")
 _IMPORT = re.compile(rb"^ *from (\.+)([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 
 

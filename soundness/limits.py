@@ -13,8 +13,8 @@ from grid_paths import random_costs
 
 from gpu_planners.arm import cartesian, rrt_connect
 from gpu_planners.grid import BlockPlanner, FleetPlanner, GridMap
+from gpu_planners.grid.astar import Settings as AStarSettings
 from gpu_planners.grid.exact.fields import Settings as ExactSettings
-from gpu_planners.papers.ce12.astar import Settings as AStarSettings
 
 from .harness import Attack, Skipped
 from .obstacles import random_obstacle

@@ -15,9 +15,9 @@ import numpy as np
 from gpu_planners.arm import CollisionChecker, MotionCheck, load_urdf
 from gpu_planners.arm.collision.scene_file import fixed_frames, load_scene
 from gpu_planners.arm.planners import prm
+from gpu_planners.arm.planners.prm import versions
 from gpu_planners.distributed import Ranks, mpi
 from gpu_planners.errors import GpuPlannersError
-from gpu_planners.papers.dl14 import versions
 
 ROOT = Path(__file__).resolve().parent.parent
 START, GOAL, COLLIDING = np.zeros(4), np.full(4, 1.5), np.array([1.8, -1.0, -2.7, -2.9])

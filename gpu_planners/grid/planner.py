@@ -1,5 +1,6 @@
 """BlockPlanner: paths of many agents on one map, by the algorithm that is named."""
 
+import importlib
 import time
 from collections.abc import Sequence
 from concurrent.futures import Executor
@@ -14,7 +15,6 @@ from numpy.typing import ArrayLike
 from ..device import refuse_forked, resolve_device
 from ..distributed.progress import Progress
 from ..errors import GridMapError, SettingsError, shown
-from ..papers.ce12 import astar, pba_star, rtaa_star
 from .checks import as_tiles
 from .exact import fields
 from .exact.blocks import checked_size
@@ -23,23 +23,31 @@ from .paths import SOLVED, START_BLOCKED, START_NOT_FINITE, START_OUTSIDE, PathS
 
 
 class Algorithm(NamedTuple):
-    """An algorithm of BlockPlanner.
+    """An algorithm of BlockPlanner, by the names of its module and of a class there. The module is imported when the
+    algorithm is first asked for, so that nobody loads one to compare with but who asks for it.
 
-    engine: (grid, block_size, device, settings) -> an object with plan(starts, goals) -> PathSet and
-        update(grid, rows, cols)
-    settings: its dataclass, whose defaults can be planned with
+    The class: (grid, block_size, device, settings) -> an object with plan(starts, goals) -> PathSet and
+    update(grid, rows, cols). Beside it stands `Settings`, a dataclass whose defaults can be planned with.
     """
 
-    engine: Any
-    settings: Any
+    module: str
+    name: str
+
+    @property
+    def engine(self) -> Any:
+        return getattr(importlib.import_module(self.module), self.name)
+
+    @property
+    def settings(self) -> Any:
+        return importlib.import_module(self.module).Settings
 
 
 ALGORITHMS = MappingProxyType(
     {
-        "exact": Algorithm(fields.Exact, fields.Settings),
-        "pba_star": Algorithm(pba_star.PbaStar, pba_star.Settings),
-        "rtaa_star": Algorithm(rtaa_star.RtaaStar, rtaa_star.Settings),
-        "astar": Algorithm(astar.Astar, astar.Settings),
+        "exact": Algorithm("gpu_planners.grid.exact.fields", "Exact"),
+        "pba_star": Algorithm("gpu_planners.papers.ce12.pba_star", "PbaStar"),
+        "rtaa_star": Algorithm("gpu_planners.papers.ce12.rtaa_star", "RtaaStar"),
+        "astar": Algorithm("gpu_planners.grid.astar", "Astar"),
     }
 )
 
@@ -69,7 +77,7 @@ class BlockPlanner:
         self.device: str = resolve_device(device)
         self._map: Any = grid  # that is planned on, a GridMap or WorkingMap
         self._snapshot: GridMap | None = grid  # one like it; None where there is none yet
-        engine, kind = ALGORITHMS[algorithm]
+        engine, kind = ALGORITHMS[algorithm].engine, ALGORITHMS[algorithm].settings
         if settings is not None and not isinstance(settings, kind):
             raise SettingsError(
                 f"settings of {algorithm} are a {kind.__module__}.Settings, not a {type(settings).__name__}"

@@ -26,7 +26,8 @@ class WalkSettings(Described):
     stride: float = setting(0.5, "Length of a stride", 0.1, 2.0, unit="metres")
 
 arm.PLANNERS["bold"] = types.SimpleNamespace(Settings=Settings, solve=None)
-grid.ALGORITHMS = types.MappingProxyType({**grid.ALGORITHMS, "walk": grid.Algorithm(None, WalkSettings)})
+sys.modules["walk"] = types.SimpleNamespace(Settings=WalkSettings)
+grid.ALGORITHMS = types.MappingProxyType({**grid.ALGORITHMS, "walk": grid.Algorithm("walk", "Walk")})
 """
 FOUND = """
 import os

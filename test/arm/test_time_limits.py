@@ -16,13 +16,13 @@ from walled_point import walled
 from gpu_planners.arm import CollisionChecker, Status, load_urdf
 from gpu_planners.arm.collision.scene_file import fixed_frames, load_scene
 from gpu_planners.arm.planners import prm, rrt_connect
+from gpu_planners.arm.planners.prm import versions
 from gpu_planners.arm.planners.prm.roadmap import BLOCKED, FREE, UNCHECKED, Graph
 from gpu_planners.arm.planners.query import GREATEST_GOALS, in_pieces
 from gpu_planners.arm.planners.result import path_length
 from gpu_planners.arm.planners.shortcut import shortcut
 from gpu_planners.arm.planners.tree import rrt, rrt_star
 from gpu_planners.device import njit
-from gpu_planners.papers.dl14 import versions
 from gpu_planners.papers.dl14.image import ImageChecker
 from gpu_planners.parallel.team import clock_ns, deadline_in, left_ms
 

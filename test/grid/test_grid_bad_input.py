@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from gpu_planners.errors import GridMapError, SettingsError
-from gpu_planners.grid import AgentStatus, BlockPlanner, GridMap, planner
+from gpu_planners.grid import AgentStatus, BlockPlanner, GridMap, astar, planner
 from gpu_planners.grid import paths as agents
 from gpu_planners.grid.exact import fields as exact
 from gpu_planners.grid.maps import grid_map
-from gpu_planners.papers.ce12 import astar, pba_star, rtaa_star, shared
+from gpu_planners.papers.ce12 import pba_star, rtaa_star, shared
 
 ONES = np.ones((6, 7), np.uint8)
 HUGE = 10**400  # no float holds it

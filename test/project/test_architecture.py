@@ -3,6 +3,8 @@
 import ast
 import functools
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 from checkout import PACKAGE, ROOT, python_files
@@ -85,6 +87,29 @@ def test_a_module_imports_only_from_lower_floors_or_its_own_package():
                 if other > floor or (other == floor and package != own):
                     wrong.append(f"{module} imports {name}")
     assert wrong == []
+
+
+def test_nothing_of_production_imports_or_loads_the_papers():
+    importing = [(module, name) for module, found in all_imports().items() for name in found if in_papers(name)]
+    assert [pair for pair in importing if not in_papers(pair[0])] == []
+    run = subprocess.run([sys.executable, "-c", PLAN], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert run.stdout.strip() == "[]", run.stderr
+
+
+PLAN = """
+import sys
+import numpy as np
+from gpu_planners.arm import prm
+from gpu_planners.grid import BlockPlanner, GridMap
+prm.solve
+for algorithm in ("exact", "astar"):
+    BlockPlanner(GridMap(np.ones((5, 5), np.uint8)), algorithm, device="cpu").plan([[0, 0]], [4, 4])
+print([name for name in sys.modules if name.startswith("gpu_planners.papers")])
+"""
+
+
+def in_papers(module):
+    return module.startswith("gpu_planners.papers")
 
 
 def circles(graph):

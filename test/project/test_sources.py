@@ -10,7 +10,7 @@ from checkout import ROOT
 
 MODULES = {
     "arm": "arm.collision.motions",
-    "dl14": "papers.dl14.versions",
+    "dl14": "papers.dl14.image",
     "bkf11": "papers.bkf11.planar",
     "grid": "grid.exact.rounds",
     "ce12": "papers.ce12.pba_star_search",
@@ -32,6 +32,7 @@ EDITS = {
     "arm/sequence.py": set(),
     "arm/urdf/loader.py": set(),
     "grid/maps/movingai.py": set(),
+    "grid/planner.py": {"grid"},
     "errors.py": set(),
     "nodes/common/worker.py": set(),
     "arm/collision/forward.py": {"arm"},

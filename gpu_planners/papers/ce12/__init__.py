@@ -1,1 +1,1 @@
-"""[CE12]: P-BA*, P-RTAA* and A* on grid maps, `BlockPlanner`'s algorithms to compare with."""
+"""[CE12]: P-BA* and P-RTAA* on grid maps, to compare with. `BlockPlanner` loads them when they are asked for."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...device import lean_njit, njit
 from ...errors import GridMapError
+from ...grid.astar import least_cost_between
 from ...grid.maps.grid_map import GridMap
 from ...grid.paths import SOLVED, PathSet, check_words, step_bits
 from ...parallel.team import add
@@ -54,19 +55,6 @@ def row_of(tile):
 @njit
 def col_of(tile):
     return tile & COL_MASK
-
-
-@njit
-def least_cost_between(down, right, moves, one, diagonal):
-    """Cost of the way to a tile some rows and columns off where all tiles are free and cost 1.
-
-    one, diagonal: cost of a straight step, of a diagonal one. The Manhattan distance, as in [CE12] III-A; the octile
-        distance where there are 8 moves.
-    """
-    down, right = np.int64(abs(down)), np.int64(abs(right))
-    if moves == 4:
-        return (down + right) * one
-    return max(down, right) * one + min(down, right) * (diagonal - one)
 
 
 @njit

@@ -1,1 +1,1 @@
-"""[DL14]: PRM split over workers in three versions, and a configuration space read from an image."""
+"""[DL14]: a configuration space read from an image. PRM and its three versions are `arm.planners.prm`."""

@@ -1,7 +1,7 @@
 """PRM as [DL14] algorithm 1: a graph grown around start and goals until they are connected, then its shortest path.
 
 `solve` grows two trees (`growth`), compiled as a whole: one thread on the CPU, one kernel on CUDA. `Settings.version`
-1 to 3 are the paper's own parallelizations (`dl14`). `build` makes a roadmap for many queries.
+1 to 3 are the paper's own parallelizations (`versions`). `build` makes a roadmap for many queries.
 
 Departures: p_G moves a uniform draw to the nearest node, so that nodes with much unexplored space around them are
 preferred; a new node is tried with its nearest neighbours within the radius, not with all.
@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 
 from ....distributed.exchange import Exchange
 from ....errors import SettingsError
-from ....papers.dl14 import versions
 from ....parallel.sampling import folded_seed, samples
 from ....parallel.team import clock_ns
 from ..blocked import explained
 from ..query import Query, check_call, in_pieces, open_query
 from ..result import PlanningResult
 from ..shortcut import shortcut, warm_up_shortcut
+from . import versions
 from .roadmap import FREE, Roadmap, warm_up_roadmaps
 from .settings import Settings
 from .trees import GrowingTrees, warm_up_trees

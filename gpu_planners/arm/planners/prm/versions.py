@@ -22,17 +22,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...arm.planners.prm.block_index import EVERYWHERE, nearest
-from ...arm.planners.prm.roadmap import FREE, Roadmap
-from ...arm.planners.prm.settings import Settings
-from ...arm.planners.query import Query, in_pieces
-from ...arm.planners.result import PlanningResult, Status
-from ...device import njit
-from ...distributed.exchange import Exchange, run
-from ...errors import RanksError, SettingsError, shown
-from ...parallel.sampling import sample, uniform01
-from ...parallel.team import NEVER, clock_ns
-from ...settings import title
+from ....device import njit
+from ....distributed.exchange import Exchange, run
+from ....errors import RanksError, SettingsError, shown
+from ....parallel.sampling import sample, uniform01
+from ....parallel.team import NEVER, clock_ns
+from ....settings import title
+from ..query import Query, in_pieces
+from ..result import PlanningResult, Status
+from .block_index import EVERYWHERE, nearest
+from .roadmap import FREE, Roadmap
+from .settings import Settings
 
 ROUNDED = np.float32(1.0001)  # a sample that was moved to the radius is within it, whatever the rounding
 DIFFERENT = "their processors round differently, or their versions of gpu_planners, Numba or NumPy differ"

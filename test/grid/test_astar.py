@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from benchmarks.problems import data_dir, missing_data
 from gpu_planners.errors import SettingsError
 from gpu_planners.grid import AgentStatus, BlockPlanner, GridMap, load_movingai_map, load_movingai_scen
-from gpu_planners.papers.ce12.astar import TILES_A_CALL, Astar, Settings
+from gpu_planners.grid.astar import TILES_A_CALL, Astar, Settings
 from gpu_planners.verify import broken_paths, costs_to_goal, walk
 
 
