@@ -13,27 +13,29 @@ X | None, tuple, Sequence, Iterable, Mapping    of what they hold; iterators are
 Callable, classes, protocols                    an object that is one, or that has the protocol's names
 Any                     everything
 
-`np.int64(3)` becomes 3, a list of numbers an array. Ranges and names are for the function itself to check. Costs a
-microsecond for each argument.
+`np.int64(3)` becomes 3, a list of numbers an array. Costs a microsecond for each argument. Ranges are for the function
+itself to check, by `number`, `whole`, `numbers` and the functions beside them.
 """
 
 import collections.abc
 import functools
 import inspect
+import math
 import os
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .errors import GpuPlannersError, SettingsError, shown
+from .errors import ConfigurationError, GpuPlannersError, SettingsError, shown
 from .files import file_path
 
 Decorated = TypeVar("Decorated", bound=Callable)
+Thing = TypeVar("Thing")
 Reader = Callable[[Any], Any]
 _ARRAY = set(typing.get_args(getattr(ArrayLike, "__value__", ArrayLike)))  # NumPy names it by an alias on Python 3.14
 SAME_LENGTH = "numbers in rows of the same length"  # allowed, where NumPy makes no array
@@ -66,6 +68,85 @@ def numbers(
         return _numbers(Numbers(shape, finite), value)
     except _Refused as allowed:
         raise error(f"{name} {_told(value)}; allowed: {allowed}") from None
+
+
+def array_of(name: str, value: Any, error: type[GpuPlannersError] = SettingsError) -> np.ndarray:
+    """An array of numbers or booleans, whose type and shape the caller looks at; otherwise `error`, which names it."""
+    array = as_array(value)
+    if array is None:
+        raise error(f"{name} is no array of numbers; allowed: {SAME_LENGTH}")
+    if array.dtype.kind not in "biuf":
+        raise error(f"{name} has the type {array.dtype}; allowed: numbers")
+    return array
+
+
+def integers(
+    name: str, value: Any, shape: tuple, words: str, error: type[GpuPlannersError] = SettingsError
+) -> np.ndarray:
+    """An array of integers, of its own type; otherwise `error`, which names it. shape: as in Numbers; words: on it"""
+    array = array_of(name, value, error)
+    if array.dtype.kind not in "iu" or not _has_shape(array.shape, shape):
+        raise error(f"{name} is {array.dtype} {array.shape}; allowed: integers {words}")
+    return array
+
+
+def instance(
+    name: str, value: Any, kind: type[Thing], words: str, error: type[GpuPlannersError] = SettingsError
+) -> Thing:
+    """An object of a class; otherwise `error`, which names it. words: a GridMap"""
+    if not isinstance(value, kind):
+        raise error(f"{name} is a {type(value).__name__}; allowed: {words}")
+    return value
+
+
+def refuse_rows(
+    name: str, array: np.ndarray, right: np.ndarray, allowed: str, error: type[GpuPlannersError] = SettingsError
+) -> None:
+    """Raise `error`, which names the first row of an array (N, ...) that is not right. right: bool, of its shape"""
+    if not right.all():
+        row = int(np.argmin(right.reshape(len(right), -1).all(axis=1)))
+        raise error(f"{name}[{row}] is {shown(array[row].tolist())}; allowed: {allowed}")
+
+
+def refuse_joints(name: str, q: np.ndarray, joint_names: Sequence[str], most: float) -> None:
+    """Raise ConfigurationError, which names the first of the joints' values (N, dof) that is not finite or beyond
+    -most .. most."""
+    wrong = ~(np.abs(q) <= most)
+    if wrong.any():
+        row, joint = np.argwhere(wrong)[0]
+        raise ConfigurationError(
+            f"{name}[{row}]: joint '{joint_names[joint]}' is {q[row, joint]}; allowed: finite numbers up to {most:g}"
+        )
+
+
+def number(
+    name: str, value: Any, least: float, most: float, unit: str = "", error: type[GpuPlannersError] = SettingsError
+) -> float:
+    """A number from least to most; otherwise `error`, which names it."""
+    if not _is_a(Real, value) or not least <= value <= most:
+        raise error(f"{name} is {shown(value)}; allowed: a number from {least:g} to {most:g}{unit}")
+    try:
+        return float(value)
+    except OverflowError:  # of an integer, where infinity is allowed
+        return math.inf
+
+
+def whole(
+    name: str,
+    value: Any,
+    least: float,
+    most: float,
+    words: str = "whole numbers ",
+    error: type[GpuPlannersError] = SettingsError,
+) -> int:
+    """A whole number from least to most; otherwise `error`, which names it."""
+    if not _is_a(Integral, value) or not least <= value <= most:
+        raise error(f"{name} is {shown(value)}; allowed: {words}{least} .. {most}")
+    return int(value)
+
+
+def _is_a(kind: type, value: Any) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def checked(error: type[GpuPlannersError] = SettingsError, scalars: type[GpuPlannersError] | None = None) -> Callable:
@@ -268,8 +349,9 @@ def _numbers(wanted, value):
         raise _Refused(f"an array of real numbers{f' of shape {_shape(shape)}' if shape is not None else ''}")
     if shape is not None and not _has_shape(array.shape, shape):
         raise _Refused(f"numbers of shape {_shape(shape)}, not {array.shape}")
-    if wanted.finite and not np.isfinite(array).all():
-        raise _Refused("finite numbers")
+    if wanted.finite and not (finite := np.isfinite(array)).all():
+        row = f", unlike those in row {np.argwhere(~finite)[0][0]}" if array.ndim > 1 else ""
+        raise _Refused(f"finite numbers{row}")
     return array
 
 

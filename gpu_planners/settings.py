@@ -124,6 +124,11 @@ def setting(default: Any, text: str, low: float | None = None, high: float | Non
     return dataclasses.field(default=default, metadata={"setting": Setting(default, text, low, high, **more)})
 
 
+def time_limit(text: str) -> Any:
+    """A field of a settings class: a limit in seconds, none to begin with."""
+    return setting(np.inf, text, 0.0, np.inf, unit="seconds", must=("more than 0", lambda limit: limit > 0))
+
+
 def changed(kind: type[Described], name: str, **changes: Any) -> Any:
     """The field `name` of a base class with another default or text. It is keyword-only: it keeps the base's place."""
     rule = dataclasses.replace(kind.rules[name], **changes)

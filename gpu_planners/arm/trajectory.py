@@ -97,7 +97,9 @@ def time_parameterize(
 
     Raises SettingsError that names the argument, the value and what is allowed.
     """
-    waypoints = _check_path(path)
+    waypoints = numbers("path", path, (None, None)).astype(np.float64)
+    if not waypoints.size:
+        raise SettingsError(f"path has the shape {waypoints.shape}; allowed: (K, dof), one configuration at least")
     dof = waypoints.shape[1]
     limits = joint_limits(velocity, acceleration, jerk, dof)
     deviation = DEVIATION.checked("deviation", deviation)
@@ -156,16 +158,6 @@ def corners_of(path: np.ndarray) -> np.ndarray:
 
 def _unit(vector):
     return vector / np.linalg.norm(vector)
-
-
-def _check_path(path):
-    path = numbers("path", path, finite=False).astype(np.float64)
-    if path.ndim != 2 or 0 in path.shape:
-        raise SettingsError(f"path must have shape (K, dof) with at least one configuration, got {path.shape}")
-    if not np.isfinite(path).all():
-        row = int(np.flatnonzero(~np.isfinite(path).all(axis=1))[0])
-        raise SettingsError(f"path must be finite, row {row} is {path[row].tolist()}")
-    return path
 
 
 def _within_limits(path, robot):

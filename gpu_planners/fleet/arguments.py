@@ -1,63 +1,39 @@
-"""Maps, places, headings and numbers of agents as callers give them."""
+"""Places, headings and numbers of agents as callers give them."""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import GridMapError, shown
-from ..grid.checks import array_of
-from ..grid.maps.grid_map import GridMap
+from ..arguments import array_of, integers, refuse_rows
+from ..errors import GridMapError
+from ..grid.tiles import as_pairs
 from .motion import Motion, speed_of
 
 FARTHEST = 2**31 - 1  # of a row or column, either way
 
 
-def checked_grid(grid: GridMap) -> GridMap:
-    """The map itself. Raises GridMapError for anything else."""
-    if not isinstance(grid, GridMap):
-        raise GridMapError(f"grid is a {type(grid).__name__}; allowed: a GridMap")
-    return grid
-
-
-def checked_places(places: ArrayLike, name: str) -> np.ndarray:
+def checked_places(name: str, places: ArrayLike) -> np.ndarray:
     """(N, 2) [row, col], whole numbers or not finite -> float64; GridMapError for any other. [] is (0, 2)."""
-    array = array_of(places, name)
-    if array.shape == (0,):
-        array = array.reshape(0, 2)
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise GridMapError(f"{name} has the shape {array.shape}; allowed: (N, 2) [row, col]")
+    array = as_pairs(name, places, " [row, col]")
     if array.dtype.kind == "b":
         raise GridMapError(f"{name} has the type bool; allowed: whole numbers [row, col]")
     array = array.astype(np.float64)
-    _refuse(name, array, (array == np.floor(array)) | ~np.isfinite(array), "whole numbers [row, col]")
+    right = (array == np.floor(array)) | ~np.isfinite(array)
+    refuse_rows(name, array, right, "whole numbers [row, col]", GridMapError)
     return array
 
 
-def checked_tiles(places: ArrayLike, name: str) -> np.ndarray:
+def checked_tiles(name: str, places: ArrayLike) -> np.ndarray:
     """(N, 2) [row, col], whole numbers of 32 bits -> int64; GridMapError for any other. [] is (0, 2)."""
-    array = checked_places(places, name)
-    _refuse(name, array, np.abs(array) <= FARTHEST, f"whole numbers [row, col] from -{FARTHEST} to {FARTHEST}")
+    array, allowed = checked_places(name, places), f"whole numbers [row, col] from -{FARTHEST} to {FARTHEST}"
+    refuse_rows(name, array, np.abs(array) <= FARTHEST, allowed, GridMapError)
     return array.astype(np.int64)
-
-
-def _refuse(name, array, right, allowed):
-    """Raise GridMapError, which names the first row that is not right. right: bool, of the array's shape"""
-    if not right.all():
-        row = int(np.argmin(right.reshape(len(right), -1).all(axis=1)))
-        raise GridMapError(f"{name}[{row}] is {shown(array[row].tolist())}; allowed: {allowed}")
-
-
-def _integers(values, name, shape, words=""):
-    array = array_of(values, name)
-    if array.shape != shape or array.dtype.kind not in "iu":
-        raise GridMapError(f"{name} is {array.dtype} {array.shape}; allowed: integers {shape}{words}")
-    return array
 
 
 def checked_headings(headings: ArrayLike | None, agents: int, ways: int) -> np.ndarray:
     """(N,) int, None: all face east -> (N,) int32; all 0 where a state has no heading. ways: headings of a state"""
     if headings is None:
         return np.zeros(agents, np.int32)
-    array = _integers(headings, "headings", (agents,))
+    array = integers("headings", headings, (agents,), f"({agents},)", GridMapError)
     if agents and not ((array >= 0) & (array < 4)).all():
         agent = int(np.argmin((array >= 0) & (array < 4)))
         raise GridMapError(
@@ -66,18 +42,16 @@ def checked_headings(headings: ArrayLike | None, agents: int, ways: int) -> np.n
     return (array % ways).astype(np.int32)
 
 
-def checked_numbers(numbers: ArrayLike, name: str, there: np.ndarray) -> np.ndarray:
+def checked_numbers(name: str, numbers: ArrayLike, there: np.ndarray) -> np.ndarray:
     """Numbers of agents on the map: (K,) int -> (K,) int64; GridMapError for any other.
 
     there: (N,) does an agent with that number take part?
     """
-    array, agents = array_of(numbers, name), len(there)
-    if array.shape == (0,):
+    if array_of(name, numbers, GridMapError).shape == (0,):
         return np.zeros(0, np.int64)
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise GridMapError(f"{name} is {array.dtype} {array.shape}; allowed: integers (K,), numbers of agents")
+    array, agents = integers(name, numbers, (None,), "(K,), numbers of agents", GridMapError), len(there)
     span = f"0 .. {agents - 1}" if agents else "none, since there are no agents"
-    _refuse(name, array, (array >= 0) & (array < agents), f"whole numbers {span}")
+    refuse_rows(name, array, (array >= 0) & (array < agents), f"whole numbers {span}", GridMapError)
     gone = np.flatnonzero(there[array.astype(np.int64)] == 0)
     if len(gone):
         raise GridMapError(
@@ -93,9 +67,9 @@ def checked_speeds(speeds: ArrayLike | None, agents: int, motion: Motion, settin
     """
     if speeds is None:
         return np.tile(np.array(speed_of(motion, settings), np.int32), (agents, 1))
-    array = _integers(speeds, "speeds", (agents, 2), ", ticks of a move and of a turn")
+    array = integers("speeds", speeds, (agents, 2), f"({agents}, 2), ticks of a move and of a turn", GridMapError)
     most = settings.least_horizon
-    _refuse("speeds", array, (array >= 1) & (array <= most), f"1 .. {most} ticks, the horizon")
+    refuse_rows("speeds", array, (array >= 1) & (array <= most), f"1 .. {most} ticks, the horizon", GridMapError)
     array = array.astype(np.int32)
     if motion.headings == 1:
         array[:, 1] = 1

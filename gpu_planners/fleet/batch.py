@@ -6,10 +6,10 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from ..arguments import whole
 from ..distributed.executors import Split, devices_of, spread
 from ..distributed.progress import Progress
 from ..errors import SettingsError, shown
-from ..grid.checks import whole
 from .plan import FleetPlan
 from .planner import FleetPlanner
 

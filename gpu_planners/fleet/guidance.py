@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arguments import checked
+from ..arguments import checked, integers, whole
 from ..device import njit
 from ..errors import GridMapError, shown
 from ..files import file_path, read_arrays
-from ..grid.checks import array_of, whole
 from ..grid.maps.grid_map import GridMap
 from .motion import EAST, NORTH, SOUTH, WEST
 
@@ -42,9 +41,9 @@ class Guidance:
     turn: int = 1
 
     def __post_init__(self):
-        moves = array_of(self.moves, "moves")
-        if moves.ndim != 3 or moves.shape[2] != 4 or moves.dtype.kind not in "iu" or not moves.size:
-            raise GridMapError(f"moves is {moves.dtype} {moves.shape}; allowed: integers (rows, cols, 4)")
+        moves = integers("moves", self.moves, (None, None, 4), "(rows, cols, 4)", GridMapError)
+        if not moves.size:
+            raise GridMapError(f"moves has the shape {moves.shape}; allowed: one row and one column at least")
         for name, value in (("unit", self.unit), ("turn", self.turn)):
             whole(name, value, 1, 25, error=GridMapError)
         most = MOST_DIFFERENCE - 4 * self.turn

@@ -15,14 +15,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import instance, whole
 from ..distributed.executors import Split, devices_of, spread
 from ..distributed.progress import Progress, told
 from ..errors import GridMapError, SettingsError, shown
-from ..grid.checks import whole
 from ..grid.maps.generated import largest_component
 from ..grid.maps.grid_map import GridMap
 from ..parallel.sampling import folded_seed
-from .arguments import checked_grid, checked_tiles
+from .arguments import checked_tiles
 from .guidance import MOST_DIFFERENCE, Guidance, one_way, suited
 from .motion import EAST, NORTH, SOUTH, WEST
 from .planner import FleetPlanner
@@ -71,7 +71,7 @@ def learn_guidance(
 
     Raises SettingsError for numbers that are too small, GridMapError where agents or goals have no place, WorkerError.
     """
-    checked_grid(grid)
+    instance("grid", grid, GridMap, "a GridMap", GridMapError)
     numbers = ("agents", agents, 1), ("rounds", rounds, 1), ("steps", steps, 1), ("children", children, 4)
     agents, rounds, steps, children = (whole(name, value, least, MOST) for name, value, least in numbers)
     if not (each is None or callable(each)):
@@ -165,7 +165,7 @@ def _places(grid, agents, goals):
         raise GridMapError(f"agents is {agents}; allowed: at most {len(tiles)}, the tiles of the map's largest part")
     if goals is None:
         return tiles, tiles
-    goals = checked_tiles(goals, "goals")
+    goals = checked_tiles("goals", goals)
     right = ((goals >= 0) & (goals < grid.shape)).all(axis=1)
     right[right] = part[tuple(goals[right].T)]
     if not len(goals) or not right.all():

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arguments import instance, number, whole
 from ..device import refuse_forked, resolve_device, told_if_slow
 from ..errors import GridMapError, SettingsError, shown
-from ..grid.checks import number, whole
 from ..grid.maps.grid_map import GridMap
 from ..parallel.team import NEVER
-from .arguments import checked_grid, checked_headings, checked_numbers, checked_speeds, checked_tiles
+from .arguments import checked_headings, checked_numbers, checked_speeds, checked_tiles
 from .clock import deadline_after
 from .fields.cost_to_go import FieldStore
 from .fields.lanes import PaddedMap, footprint_free, parts_of
@@ -54,7 +54,7 @@ class FleetPlanner:
         settings: Settings | None = None,
         guidance: Guidance | None = None,
     ):
-        checked_grid(grid)
+        instance("grid", grid, GridMap, "a GridMap", GridMapError)
         if not isinstance(motion, str) or motion not in MOTIONS:
             raise SettingsError(f"motion is {shown(motion)}: use one of {', '.join(MOTIONS)}")
         if settings is not None and not isinstance(settings, Settings):
@@ -150,8 +150,7 @@ class FleetPlanner:
 
     def _fitting(self, guidance):
         """The guidance, if it is one for this map."""
-        if not isinstance(guidance, Guidance):
-            raise GridMapError(f"guidance is a {type(guidance).__name__}; allowed: a fleet.Guidance")
+        instance("guidance", guidance, Guidance, "a fleet.Guidance", GridMapError)
         if guidance.moves.shape[:2] != self.grid.shape:
             size = guidance.moves.shape[:2]
             raise GridMapError(f"guidance is for a map of {size} tiles; this one has {self.grid.shape}")
@@ -189,7 +188,7 @@ class FleetPlanner:
 
     def _checked(self, starts, headings, speeds):
         """-> (N, 2) int64 [row, col], (N,) int32 headings, (N, 2) int32 ticks"""
-        places = checked_tiles(starts, "starts")
+        places = checked_tiles("starts", starts)
         faces = checked_headings(headings, len(places), self.motion.headings)
         return places, faces, checked_speeds(speeds, len(places), self.motion, self.settings)
 
@@ -234,7 +233,7 @@ class FleetPlanner:
         Raises GridMapError for a number that no agent has, or that comes twice; nothing has changed then.
         """
         now = self._stepper.crew.agents
-        numbers = checked_numbers(agents, "agents", now.there)
+        numbers = checked_numbers("agents", agents, now.there)
         once, count = np.unique(numbers, return_counts=True)
         if len(once) < len(numbers):
             raise GridMapError(f"agents names {once[count > 1][0]} more than once; allowed: each agent once")
@@ -262,7 +261,7 @@ class FleetPlanner:
         """
         stepper = self._stepper
         agents = stepper.crew.agents
-        places = checked_tiles(positions, "positions")
+        places = checked_tiles("positions", positions)
         if len(places) != len(agents.tile):
             raise GridMapError(f"positions has {len(places)} rows; allowed: {len(agents.tile)}, one for each agent")
         seen = (places[:, 0] >= 0) & (agents.there > 0)
@@ -275,8 +274,8 @@ class FleetPlanner:
         for k in np.flatnonzero(np.diff(tiles[order]) == 0):
             raise GridMapError(f"agents {order[k]} and {order[k + 1]} are both at {places[order[k]].tolist()}")
         stands = np.zeros(len(places), np.uint8)
-        stands[checked_numbers(busy, "busy", agents.there)] = BUSY
-        stands[checked_numbers(still, "still", agents.there)] = STANDS
+        stands[checked_numbers("busy", busy, agents.there)] = BUSY
+        stands[checked_numbers("still", still, agents.there)] = STANDS
         off = seen & ((tiles != agents.tile) | (faces != agents.heading))
         stepper.broken[off] = stepper.progress.changed[off] = 1
         agents.tile[off] = agents.origin[off] = tiles[off]
@@ -356,7 +355,7 @@ class FleetPlanner:
         """
         began = time.perf_counter()
         refuse_forked()
-        until = began + number("budget_s", budget_s, 0.0, LONGEST_STEP, " seconds", SettingsError)
+        until = began + number("budget_s", budget_s, 0.0, LONGEST_STEP, " seconds")
         with told_if_slow(f"fleets for {self.device}"):
             self._take_budget(budget_s)
             if self._stepper.look_ahead(self._lanes, 0.0 if self._by_ways else budget_s):
@@ -420,10 +419,10 @@ class FleetPlanner:
         -> (N,) bool which goals have their fields; an agent without a goal needs none. Raises what `step` does.
         """
         refuse_forked()
-        deadline = deadline_after(number("time_limit_s", time_limit_s, 0.0, math.inf, " seconds", SettingsError))
+        deadline = deadline_after(number("time_limit_s", time_limit_s, 0.0, math.inf, " seconds"))
         least = whole("least", least, 0, 2**31 - 1)
         if budget_s is not None:
-            self._take_budget(number("budget_s", budget_s, 0.0, LONGEST_STEP, " seconds", SettingsError))
+            self._take_budget(number("budget_s", budget_s, 0.0, LONGEST_STEP, " seconds"))
         tiles = self._map.goal_tiles(goals, self._stepper.crew.agents.there)
         with told_if_slow(f"fleets for {self.device}"):
             slots = self._fields.slots(tiles, deadline, least, self._stepper.progress.since)

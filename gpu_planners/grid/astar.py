@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..device import lean_njit, njit
-from ..settings import Described
-from .checks import time_limit
+from ..settings import Described, time_limit
 from .exact.values import DIAGONAL_8, STRAIGHT_8, unit_of
 from .maps.grid_map import GridMap
 from .paths import COL_STEP, NO_PATH, ROW_STEP, SOLVED, TIMED_OUT, PathSet, check_words, put_step, step_bits, word_count

@@ -8,9 +8,8 @@ from numpy.typing import ArrayLike
 from PIL import Image, ImageDraw
 from scipy import ndimage
 
-from ..arguments import Numbers, checked
+from ..arguments import Numbers, checked, whole
 from ..errors import GridMapError
-from .checks import whole
 from .maps.grid_map import GridMap
 
 WALL_COLOUR, UNREACHED_COLOUR = (38, 43, 54), (176, 179, 186)

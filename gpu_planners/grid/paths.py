@@ -12,9 +12,9 @@ import numpy as np
 from numba import prange
 from numpy.typing import ArrayLike
 
+from ..arguments import array_of, whole
 from ..device import njit, refuse_forked
 from ..errors import GridMapError
-from .checks import array_of, whole
 
 NORTH, EAST, SOUTH, WEST, NORTH_EAST, SOUTH_EAST, SOUTH_WEST, NORTH_WEST = range(8)  # move codes
 ROW_MOVES, COL_MOVES = (-1, 0, 1, 0, -1, 1, 1, -1), (0, 1, 0, -1, 1, 1, -1, -1)  # tiles that a move of each code goes
@@ -167,7 +167,7 @@ class PathSet:
         """What `paths` takes -> (M,) int64"""
         if agents is None:
             return np.arange(len(self))
-        agents = np.atleast_1d(array_of(agents, "agents"))
+        agents = np.atleast_1d(array_of("agents", agents, GridMapError))
         if agents.dtype == bool and agents.shape == (len(self),):
             return np.flatnonzero(agents)
         if agents.ndim != 1 or (len(agents) and agents.dtype.kind not in "iu"):

@@ -12,14 +12,15 @@ import numpy as np
 from numba import prange
 from numpy.typing import ArrayLike
 
+from ..arguments import instance
 from ..device import refuse_forked, resolve_device
 from ..distributed.progress import Progress
 from ..errors import GridMapError, SettingsError, shown
-from .checks import as_tiles
 from .exact import fields
 from .exact.blocks import checked_size
 from .maps.grid_map import GridMap, WorkingMap
 from .paths import SOLVED, START_BLOCKED, START_NOT_FINITE, START_OUTSIDE, PathSet, with_threads
+from .tiles import as_tiles
 
 
 class Algorithm(NamedTuple):
@@ -68,8 +69,7 @@ class BlockPlanner:
     def __init__(
         self, grid: GridMap, algorithm: str = "exact", block_size: int = 32, device: str = "auto", settings: Any = None
     ):
-        if not isinstance(grid, GridMap):
-            raise GridMapError(f"grid is a {type(grid).__name__}; allowed: a GridMap")
+        instance("grid", grid, GridMap, "a GridMap", GridMapError)
         if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
             raise SettingsError(f"algorithm is {shown(algorithm)}: use one of {', '.join(ALGORITHMS)}")
         block_size = checked_size(block_size)
@@ -113,7 +113,7 @@ class BlockPlanner:
         """
         refuse_forked()
         began = time.perf_counter()
-        given_starts, given_goals = as_tiles(starts, "starts"), as_tiles(goals, "goals")
+        given_starts, given_goals = as_tiles("starts", starts), as_tiles("goals", goals)
         n = len(given_starts)
         if len(given_goals) not in (1, n):
             raise GridMapError(f"goals has {len(given_goals)} rows; allowed: one goal (2,), or {n}, one for each start")
@@ -176,7 +176,7 @@ class BlockPlanner:
         Goals that are no free tiles are passed over. Raises SettingsError for another algorithm.
         """
         self._needs_fields()
-        tiles, fault, _ = self._checked(as_tiles(goals, "goals"))
+        tiles, fault, _ = self._checked(as_tiles("goals", goals))
         self._engine.prepare(tiles[fault == SOLVED])
 
     def field(self, goal: ArrayLike) -> np.ndarray:
@@ -186,7 +186,7 @@ class BlockPlanner:
         Raises SettingsError for another algorithm, GridMapError for a goal that is no free tile of the map.
         """
         self._needs_fields()
-        tiles, _, good = self._checked(as_tiles(goal, "goal"))
+        tiles, _, good = self._checked(as_tiles("goal", goal))
         if len(tiles) != 1 or not good:
             raise GridMapError(
                 f"goal {shown(goal)} is not a free tile (row, col) of the {self._map.rows} x {self._map.cols} map"

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import Booleans, checked
+from ..arguments import Booleans, checked, integers
 from ..errors import GridMapError, SettingsError, shown
 
 VERTEX, SWAP, FOLLOWING, BLOCKED, JUMP, HURRY = "vertex", "swap", "following", "blocked", "jump", "hurry"
@@ -48,9 +48,8 @@ def conflicts(
 
     Raises GridMapError for arrays of another shape, SettingsError for a `following` that is none.
     """
-    place, offsets, lasts = np.asarray(positions), np.asarray(near), np.asarray(ticks)
-    if place.ndim != 3 or place.shape[2] != 2 or place.dtype.kind not in "iu":
-        raise GridMapError(f"positions is {place.dtype} {place.shape}; allowed: integers (steps + 1, N, 2)")
+    place = integers("positions", positions, (None, None, 2), "(steps + 1, N, 2)", GridMapError)
+    offsets, lasts = np.asarray(near), np.asarray(ticks)
     if place.size and not (-FARTHEST <= place.min() and place.max() <= FARTHEST):
         raise GridMapError(f"positions has {place.min()} .. {place.max()}; allowed: -{FARTHEST} .. {FARTHEST}")
     if offsets.ndim != 2 or offsets.shape[1] != 2 or offsets.dtype.kind not in "iu" or not len(offsets):

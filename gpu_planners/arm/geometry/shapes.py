@@ -4,6 +4,7 @@ A shape is a polytope (the vertices and edges of a convex hull), a box, a cylind
 exact through their support functions, never tessellated. What depends on the kind is in kinds.py.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Annotated, Any
@@ -12,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...arguments import Numbers, checked, numbers
-from ...errors import ObstacleError, shown
+from ...errors import GpuPlannersError, ObstacleError, shown
 from ...ranges import GREATEST_LENGTH
 
 Pose = Annotated[ArrayLike, Numbers((4, 4))]
-RIGID = 1e-4  # how far R R^T may be from the identity; poses out of float32 arithmetic are off by 1e-6
+RIGID = 1e-4  # how far R R^T may be from the identity, and the last row from 0 0 0 1; float32 poses are off by 1e-6
 EXACT = 1e-14  # below this a rotation is one in float64
 BOX_CORNERS = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, 8).T  # (8, 3), of half extents 1
 
@@ -127,21 +128,42 @@ def check_lengths(name: str, what: str, values: Any) -> np.ndarray:
 
 
 def check_pose(name: str, pose: Any) -> np.ndarray:
-    """A rigid (4, 4) float64 pose, or ObstacleError naming the shape. Its rotation is the one nearest to that given."""
-    pose = check_lengths(name, "the pose", pose)
+    """A pose (4, 4) as `rigid_poses` has it, or ObstacleError naming the shape."""
+    pose = check_numbers(name, "the pose", pose)
     if pose.shape != (4, 4):
         raise ObstacleError(f"'{name}': the pose must have shape (4, 4), got {pose.shape}")
-    R = pose[:3, :3]
-    off = np.abs(R @ R.T - np.eye(3)).max()
-    if off > RIGID or np.linalg.det(R) < 0 or np.abs(pose[3] - [0, 0, 0, 1]).max() > 1e-6:
-        raise ObstacleError(
-            f"'{name}': the pose must be a rigid transform (a rotation, a translation, last row 0 0 0 1)"
-        )
-    if off > EXACT:  # nearest in the Frobenius norm (Schoenemann 1966)
-        U, _, Vt = np.linalg.svd(R)
-        pose[:3, :3] = U @ Vt
-    pose[3] = 0, 0, 0, 1
-    return pose
+    return rigid_poses(pose[None], lambda _: f"'{name}': the pose", ObstacleError)[0]
+
+
+def rigid_poses(T: np.ndarray, named: Callable[[int], str], error: type[GpuPlannersError]) -> np.ndarray:
+    """T: (P, 4, 4) float64, changed in place: rotations become the nearest ones, last rows 0 0 0 1.
+
+    Otherwise `error`, which names the first pose that is not finite, not rigid or too far out. named: a pose, by its
+    number
+    """
+    R, p = T[:, :3, :3], T[:, :3, 3]
+    with np.errstate(all="ignore"):  # what is not finite is named below
+        off = np.abs(R @ R.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
+        faults = {
+            "holds a value that is not finite": ~np.isfinite(T).all(axis=(1, 2)),
+            "has a last row other than 0 0 0 1": np.abs(T[:, 3] - (0, 0, 0, 1)).max(axis=1) > RIGID,
+            "is no rigid transform: its rotation is not orthonormal": off > RIGID,
+            "is no rigid transform: it mirrors": np.linalg.det(R) < 0,
+            f"is over {GREATEST_LENGTH:g} m away": np.abs(p).max(axis=1) > GREATEST_LENGTH,
+        }
+    for what, wrong in faults.items():
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            raise error(
+                f"{named(k)} {what}: {shown(T[k].tolist())}; allowed: a finite rigid transform at most "
+                f"{GREATEST_LENGTH:g} m away"
+            )
+    rounded = off > EXACT  # nearest in the Frobenius norm (Schoenemann 1966)
+    if rounded.any():
+        U, _, Vt = np.linalg.svd(R[rounded])
+        T[rounded, :3, :3] = U @ Vt
+    T[:, 3] = 0, 0, 0, 1
+    return T
 
 
 def _positive(name, what, value, count):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arguments import missing_name
+from ...arguments import as_array, missing_name
 from ...device import refuse_forked, told_if_slow
 from ...errors import SettingsError, shown
 from ...parallel.team import NEVER, clock_ns
@@ -220,18 +220,16 @@ def _plain(robot, starts, goals, single=False):
     """Queries, or a single one, as the caller gave them -> (n,) bool, whose numbers are as a Query has them, within the
     limits; starts (n, dof) and goals (n, G, dof) float64, lower and upper (n, dof) float32 of Query. n = 0 where arrays
     are of other shapes or kinds."""
-    try:
-        q, g = np.asarray(starts), np.asarray(goals)
-    except Exception:  # as in _vectors, which names the problem
-        q = g = np.zeros(0)
+    q, g = as_array(starts), as_array(goals)
+    if q is None or g is None or q.dtype.kind not in "iuf" or g.dtype.kind not in "iuf":
+        q = g = np.zeros(0)  # _vectors names the problem
     if single:
         q, g = q[None], g[None]
     if g.ndim == 2:
         g = g[:, None]
     dof, turning = robot.dof, robot.continuous
     fit = q.ndim == 2 and g.ndim == 3 and q.shape[1] == g.shape[2] == dof and len(q) == len(g)
-    few, numbers = fit and 0 < g.shape[1] <= GREATEST_GOALS, _are_numbers(starts, q) and _are_numbers(goals, g)
-    if not (few and numbers):
+    if not (fit and 0 < g.shape[1] <= GREATEST_GOALS):
         q, g = np.zeros((0, dof)), np.zeros((0, 0, dof))
     q, g = q.astype(np.float64), g.astype(np.float64)
     lower, upper = np.where(turning, q - np.pi, robot.lower), np.where(turning, q + np.pi, robot.upper)
@@ -305,15 +303,16 @@ def _weights(settings, dof):
 
 def _vectors(what, value, robot, single):
     """-> (n, dof) float64 and "", or None and what is wrong."""
-    dof, given = robot.dof, value
+    dof = robot.dof
     try:
         if len(value) > max(GREATEST_GOALS, dof):
             return None, f"{what} has {len(value)} rows; allowed: at most {GREATEST_GOALS}"
-        value = np.atleast_2d(np.asarray(value))
-    except Exception:  # numpy's, of texts and rows of several lengths, and whatever an object of the caller raises
+    except Exception:  # whatever an object of the caller raises
         return None, f"{what} is not an array of numbers"
-    if value.size and not _are_numbers(given, value):
+    value = as_array(value)
+    if value is None or (value.size and value.dtype.kind not in "iuf"):
         return None, f"{what} is not an array of numbers"
+    value = np.atleast_2d(value)
     if value.ndim != 2 or value.shape[1] != dof or len(value) == 0 or (single and len(value) != 1):
         allowed = f"({dof},)" if single else f"({dof},) or (G, {dof})"
         return None, f"{what} must have shape {allowed}, got {value.shape if len(value) != 1 else value.shape[1:]}"
@@ -327,11 +326,6 @@ def _vectors(what, value, robot, single):
         joint = f"{robot.joint_names[k]} = {value[row, k]:.6g}"
         return None, f"{what} has {joint}; allowed: -{LARGEST:g} to {LARGEST:g} rad"
     return value, ""
-
-
-def _are_numbers(given, array):
-    """Are these real numbers, none of them masked? given: as the caller gave them"""
-    return array.dtype.kind in "iuf" and not isinstance(given, np.ma.MaskedArray)
 
 
 def _more(numbers, text):

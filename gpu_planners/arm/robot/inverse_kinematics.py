@@ -16,18 +16,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arguments import numbers
+from ...arguments import numbers, refuse_joints
 from ...device import njit, resolve_device
 from ...errors import ConfigurationError, GpuPlannersError, RobotDescriptionError, SettingsError, shown
 from ...parallel.sampling import folded_seed
 from ...parallel.team import DAY_MS, NEVER
-from ...ranges import GREATEST_LENGTH
 from ...settings import Described, setting
+from ..geometry.shapes import rigid_poses
 from . import tip_search
 from .chain import TURN, PackedChain, pack_chain, pose_row, winding
 from .tip_search import Searches, Tolerances
 
-RIGID, EXACT = 1e-4, 1e-12  # by how much an entry of R R^T may differ from the identity; by rounding alone
 GREATEST_VALUE = 1e10  # of seed_q, rad or m
 KNOWN = 4  # times as many distinct configurations as are wanted, up to which new ones are counted
 ENOUGH = 64  # searches of a round that gives a pose up if it brings nothing new
@@ -236,27 +235,8 @@ def as_poses(poses, link):
         raise GpuPlannersError(
             f"the poses of link '{link}' must have shape (4, 4), or (N, 4, 4) with N at least 1, got {np.shape(poses)}"
         )
-    with np.errstate(all="ignore"):  # what is not finite is named below
-        R, p = T[:, :3, :3], T[:, :3, 3]
-        skew = np.abs(R @ R.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
-        faults = (
-            ("holds a value that is not finite", ~np.isfinite(T).all(axis=(1, 2))),
-            ("has a last row other than 0 0 0 1", (np.abs(T[:, 3] - (0, 0, 0, 1)) > RIGID).any(axis=1)),
-            ("is no rigid transform: its rotation is not orthonormal", skew > RIGID),
-            ("is no rigid transform: it mirrors", np.linalg.det(np.nan_to_num(R)) < 0),
-            (f"is over {GREATEST_LENGTH:g} m away", np.abs(p).max(axis=1) > GREATEST_LENGTH),
-        )
-    for what, wrong in faults:
-        if wrong.any():
-            pose = int(np.argmax(wrong))
-            raise GpuPlannersError(
-                f"{'the pose' if one else f'pose {pose}'} of link '{link}' {what}: {shown(T[pose].tolist())}; allowed: "
-                f"a finite rigid transform at most {GREATEST_LENGTH:g} m away"
-            )
-    rounded = skew > EXACT
-    u, _, vt = np.linalg.svd(R[rounded])
-    T[rounded, :3, :3] = u @ vt  # the nearest rotation, so that rounding of the input leaves no error
-    return T, one
+    named = (lambda k: f"the pose of link '{link}'") if one else (lambda k: f"pose {k} of link '{link}'")
+    return rigid_poses(T, named, GpuPlannersError), one
 
 
 def _firsts(robot, seed_q, count):
@@ -265,13 +245,7 @@ def _firsts(robot, seed_q, count):
     q = robot.as_configurations(numbers("seed_q", q, error=ConfigurationError, finite=False))
     if len(q) not in (1, count):
         raise ConfigurationError(f"seed_q has {len(q)} rows for {count} poses; allowed: one row, or one for each pose")
-    wrong = ~(np.abs(q) <= GREATEST_VALUE)
-    if wrong.any():
-        row, joint = np.argwhere(wrong)[0]
-        raise ConfigurationError(
-            f"seed_q[{row}]: joint '{robot.joint_names[joint]}' is {q[row, joint]}; allowed: finite numbers up to "
-            f"{GREATEST_VALUE:g}"
-        )
+    refuse_joints("seed_q", q, robot.joint_names, GREATEST_VALUE)
     return np.broadcast_to(q, (count, robot.dof))
 
 

@@ -4,7 +4,7 @@ becomes float32. And back: verdicts become answers, or errors that name the row 
 import numba
 import numpy as np
 
-from ...arguments import numbers
+from ...arguments import numbers, refuse_joints
 from ...device import njit
 from ...errors import ConfigurationError, SettingsError, shown
 from .interface import FREE, NOT_FINITE
@@ -65,12 +65,8 @@ def as_bools(verdicts, not_finite, robot, **configurations):
     if not_finite == "error" and refused.any():
         row = int(np.argmax(refused))
         for name, q in configurations.items():
-            values = np.asarray(q.copy_to_host() if hasattr(q, "copy_to_host") else q, dtype=np.float64)[row]
-            for joint, value in zip(robot.joint_names, values):
-                if not abs(value) <= LARGEST:
-                    raise ConfigurationError(
-                        f"{name}[{row}]: joint '{joint}' is {value}; allowed: finite numbers up to {LARGEST:g}"
-                    )
+            q = np.asarray(q.copy_to_host() if hasattr(q, "copy_to_host") else q, dtype=np.float64)
+            refuse_joints(name, q, robot.joint_names, LARGEST)
         raise ConfigurationError(f"row {row} holds a value that is not finite")
     return verdicts == FREE
 
@@ -91,11 +87,8 @@ def on_device(q, robot, name, device):
 
 
 def _numbers(q, robot, name):
-    given = numbers(name, q, error=ConfigurationError, finite=False)
-    q = np.ascontiguousarray(given, dtype=given.dtype if given.dtype in (np.float32, np.float64) else np.float64)
-    if q.ndim != 2 or q.shape[1] != robot.dof:
-        raise ConfigurationError(f"{name} must have shape (N, {robot.dof}), got {q.shape}")
-    return q
+    given = numbers(name, q, (None, robot.dof), ConfigurationError, finite=False)
+    return np.ascontiguousarray(given, dtype=given.dtype if given.dtype in (np.float32, np.float64) else np.float64)
 
 
 def _narrow(q, other, robot, out):

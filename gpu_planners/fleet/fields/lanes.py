@@ -71,7 +71,7 @@ class PaddedMap:
 
     def goal_tiles(self, goals: ArrayLike, there: np.ndarray) -> np.ndarray:
         """(N, 2) goals, as `FleetPlanner.step` takes them -> (N,) int32 tiles, -1 where an agent has none"""
-        places = checked_tiles(goals, "goals")
+        places = checked_tiles("goals", goals)
         if len(places) != len(there):
             raise GridMapError(f"goals has {len(places)} rows; allowed: {len(there)}, one for each agent")
         none = (places[:, 0] < 0) | (there == 0)

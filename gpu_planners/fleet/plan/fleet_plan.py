@@ -5,8 +5,8 @@ from enum import IntEnum
 
 import numpy as np
 
+from ...arguments import whole
 from ...errors import GridMapError
-from ...grid.checks import whole
 
 
 class FleetStatus(IntEnum):

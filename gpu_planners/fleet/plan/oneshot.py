@@ -13,9 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...arguments import array_of, number, whole
 from ...device import told_if_slow
 from ...errors import GridMapError, SettingsError, shown
-from ...grid.checks import array_of, number, whole
 from ...grid.maps.grid_map import GridMap
 from ...parallel.team import NEVER, clock_ns
 from ..arguments import checked_headings, checked_places, checked_speeds
@@ -45,14 +45,14 @@ MOST_ATTEMPTS, SMALL = 6, 1 << 20  # more searches than 1: min(MOST_ATTEMPTS, SM
 
 def solve_for(fleet, starts, goals, time_limit_s, seed, headings, assign, speeds) -> FleetPlan:
     """Plan for a FleetPlanner; arguments and errors as of its `solve`."""
-    most_s = number("time_limit_s", time_limit_s, 0, math.inf, " seconds", SettingsError)
+    most_s = number("time_limit_s", time_limit_s, 0, math.inf, " seconds")
     whole("seed", seed, 0, 2**63 - 1)
     if not isinstance(assign, bool | np.bool_):
         raise SettingsError(f"assign is {shown(assign)}; allowed: True or False")
     s, model = fleet.settings, Model(fleet.motion.headings > 1, fleet.settings.following)
-    given = array_of(goals, "goals")
+    given = array_of("goals", goals, GridMapError)
     one_sink = given.ndim == 1 and given.size > 0 and not assign
-    places, ends = checked_places(starts, "starts"), checked_places([goals] if one_sink else goals, "goals")
+    places, ends = checked_places("starts", starts), checked_places("goals", [goals] if one_sink else goals)
     faces = checked_headings(headings, len(places), fleet.motion.headings)
     ticks = checked_speeds(speeds, len(places), fleet.motion, s)
     near = s.size - 1 + s.safety_distance

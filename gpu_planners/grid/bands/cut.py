@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ...arguments import whole
 from ...distributed.exchange import Exchange
 from ...errors import GridMapError, SettingsError, shown
-from ..checks import whole
 from ..exact.blocks import checked_size
 
 OVERLAP = 1  # rows of blocks that a rank works on beyond its band: a path that wavers along a border stays on it

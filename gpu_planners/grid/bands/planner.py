@@ -17,16 +17,16 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arguments import checked
+from ...arguments import checked, number, whole
 from ...device import cuda_problem, refuse_forked, resolve_device
 from ...distributed.exchange import Exchange
 from ...errors import DeviceError, GridMapError, SettingsError, shown
-from ..checks import as_tiles, number, whole
 from ..exact.bits import UNREACHED
 from ..exact.blocks import BITS, VALUES, Blocks, FieldShape, checked_size
 from ..exact.values import DIAGONAL_8, INFINITE, unit_of
 from ..maps.grid_map import MOST_TILES, cost_counts
 from ..paths import NO_PATH, SOLVED, START_BLOCKED, START_NOT_FINITE, START_OUTSIDE, PathSet, step_bits
+from ..tiles import as_tiles
 from .agents import follow_agents, joined
 from .cut import Band, check_memory, neighbours, plan_bands
 from .region import FieldReport, Region, relax_field
@@ -77,7 +77,7 @@ class BandedPlanner:
         self._exchange, self._limit = exchange, memory_limit_bytes
         if self._limit is None and self.device != "cpu":
             self._limit = _free_on(self.device)
-        share = number("share", share, 0.0, sys.float_info.max, error=SettingsError)
+        share = number("share", share, 0.0, sys.float_info.max)
         block_size = checked_size(block_size)
         given = {"map": self.shape, "connectivity": self.connectivity, "block_size": block_size}
         told = exchange.all_gather((given, share))
@@ -167,7 +167,7 @@ class BandedPlanner:
         Raises GridMapError for a goal that is no free tile of the map.
         """
         refuse_forked()
-        tiles = as_tiles(goal, "goal")
+        tiles = as_tiles("goal", goal)
         self._refuse_different_tiles(tiles)
         tiles, fault = self._looked_at(tiles)
         if len(tiles) != 1 or fault.any():
@@ -216,7 +216,7 @@ class BandedPlanner:
         """
         refuse_forked()
         began = time.perf_counter()
-        given_starts, given_goals = as_tiles(starts, "starts"), as_tiles(goals, "goals")
+        given_starts, given_goals = as_tiles("starts", starts), as_tiles("goals", goals)
         self._refuse_different_tiles(given_starts, given_goals)
         n = len(given_starts)
         if len(given_goals) not in (1, n):

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...arguments import checked
+from ...arguments import checked, number, whole
 from ...errors import GridMapError, shown
 from ...files import read_array
-from ..checks import number, whole
 from ..maps.grid_map import GridMap
 
 STRIP = 64  # rows of a generated map that share a generator of random numbers
@@ -67,7 +66,7 @@ class MapRows:
     def random(rows: int, cols: int, density: float = 0.2, seed: int = 0) -> "MapRows":
         """Each tile is an obstacle with probability `density` ([CE12] V). Strips of rows have generators of their own,
         so that the map does not depend on how it is cut; it is another one than that of `random_map`."""
-        number("density", density, 0, 1)
+        number("density", density, 0, 1, error=GridMapError)
         whole("seed", seed, 0, MOST_SEED, error=GridMapError)
 
         def read(first, last):

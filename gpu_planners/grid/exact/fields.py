@@ -20,8 +20,7 @@ from ...device import njit
 from ...distributed.executors import Split, devices_of, least_on, spread
 from ...distributed.progress import Progress
 from ...parallel.threads import in_parts
-from ...settings import Described, setting
-from ..checks import time_limit
+from ...settings import Described, setting, time_limit
 from ..maps.grid_map import GridMap
 from ..paths import NO_PATH, SOLVED, TIMED_OUT, PathSet, check_words, step_bits, with_threads
 from .bits import UNREACHED, flood, new_wave

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arguments import Booleans, checked, numbers
+from ...arguments import Booleans, checked, number, numbers, whole
 from ...errors import GridMapError, shown
-from ..checks import number, whole
 from .grid_map import MOST_TILES, GridMap
 
 MOST_DRAWN = 10_000_000  # tiles drawn by one call
@@ -34,7 +33,7 @@ def random_map(
 ) -> GridMap:
     """Each tile is an obstacle with probability `density` ([CE12] V), but the tiles `free`, (K, 2) [row, col]."""
     _check(rows, cols)
-    number("density", density, 0, 1)
+    number("density", density, 0, 1, error=GridMapError)
     free = (numbers("free", free, (None, 2), GridMapError) if np.size(free) else np.zeros((0, 2))).astype(int)
     outside = free[((free < 0) | (free >= (rows, cols))).any(axis=1)]
     if len(outside):

@@ -6,14 +6,15 @@ a diagonal step (8-connected) costs sqrt(2) times as much and needs both orthogo
 
 import numbers
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...arguments import array_of, number, whole
 from ...device import njit
 from ...errors import GridMapError, shown
-from ..checks import array_of, number, whole
+from ..tiles import as_pairs
 
 HIGHEST_COST = 255
 RESOLUTIONS = 1e-6, 1e6  # metres a tile
@@ -21,6 +22,7 @@ FARTHEST = 1e9  # metres, of x and y of an origin: there float64 still tells til
 MOST_TURNED = 1e6  # rad, of an origin's yaw
 MOST_TILES = 2_000_000_000  # of a map: steps, tiles and blocks are counted in int32, with some to spare
 UNKNOWN_COST = {"free": 1, "blocked": 0}
+_number = partial(number, error=GridMapError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,15 +48,15 @@ class GridMap:
         if not isinstance(self.connectivity, numbers.Real) or self.connectivity not in (4, 8):
             raise GridMapError(f"connectivity is {shown(self.connectivity)}; allowed: 4 or 8")
         object.__setattr__(self, "connectivity", int(self.connectivity))
-        object.__setattr__(self, "resolution", number("resolution", self.resolution, *RESOLUTIONS, " (metres a tile)"))
+        object.__setattr__(self, "resolution", _number("resolution", self.resolution, *RESOLUTIONS, " (metres a tile)"))
         try:
             x, y, yaw = self.origin
         except Exception:  # whatever an object of the caller raises
             raise GridMapError(
                 f"origin is {shown(self.origin)}; allowed: three numbers x, y (metres), yaw (rad)"
             ) from None
-        place = (number("origin", value, -FARTHEST, FARTHEST) for value in (x, y))
-        object.__setattr__(self, "origin", (*place, number("origin", yaw, -MOST_TURNED, MOST_TURNED)))
+        place = (_number("origin", value, -FARTHEST, FARTHEST) for value in (x, y))
+        object.__setattr__(self, "origin", (*place, _number("origin", yaw, -MOST_TURNED, MOST_TURNED)))
         costs = _as_costs(self.costs)
         costs.flags.writeable = False
         object.__setattr__(self, "costs", costs)
@@ -130,7 +132,7 @@ class GridMap:
 
     def places_of(self, points: ArrayLike) -> np.ndarray:
         """As tiles_of, with fractions: tile (0, 0) covers 0 to 1."""
-        xy = _as_pairs(points, "points")
+        xy = as_pairs("points", points).astype(np.float64)
         x, y, cos, sin = self._frame
         dx, dy = xy[:, 0] - x, xy[:, 1] - y
         with np.errstate(invalid="ignore", over="ignore"):
@@ -138,7 +140,7 @@ class GridMap:
 
     def centres_of(self, tiles: ArrayLike) -> np.ndarray:
         """Centres of tiles. tiles: (N, 2) [row, col] -> (N, 2) float64 x, y metres in the map frame"""
-        down, across = ((_as_pairs(tiles, "tiles") + 0.5) * self.resolution).T
+        down, across = ((as_pairs("tiles", tiles).astype(np.float64) + 0.5) * self.resolution).T
         x, y, cos, sin = self._frame
         return np.stack([x + cos * across - sin * down, y + sin * across + cos * down], axis=1)
 
@@ -149,7 +151,7 @@ class GridMap:
 
     def inflated(self, radius: float) -> "GridMap":
         """A map with every tile blocked whose centre is nearer than radius (metres) to a blocked tile's centre."""
-        radius = number("radius", radius, 0.0, FARTHEST)
+        radius = _number("radius", radius, 0.0, FARTHEST)
         reach = radius / self.resolution * (1 - 1e-9)  # three tiles of 0.1 m are not nearer than 0.3 m
         if reach <= 1 or not self.blocked.any():
             return self
@@ -170,7 +172,7 @@ class GridMap:
     def _checked_changes(self, rows, cols, costs):
         """What `changed` takes, checked -> rows (M,) int64, cols (M,) int64, costs (M,) uint8. Errors name the tile."""
         rows, cols, costs = (
-            array_of(values, f"{name} of changed tiles")
+            array_of(f"{name} of changed tiles", values, GridMapError)
             for name, values in (("rows", rows), ("cols", cols), ("costs", costs))
         )
         rows, cols = np.atleast_1d(rows), np.atleast_1d(cols)
@@ -262,7 +264,7 @@ def _replace(costs, counts, rows, cols, new):
 
 def _as_rows(values, shape, name):
     """values as a numeric array (rows, cols); flat ones take `shape`."""
-    values = array_of(values, name)
+    values = array_of(name, values, GridMapError)
     if shape is not None:
         try:
             rows, cols = shape
@@ -304,13 +306,6 @@ def _refuse_outside(values, least, most, name, allowed):
     if not good.all():
         row, col = np.unravel_index(np.argmin(good), good.shape)
         raise GridMapError(f"{name} at tile ({row}, {col}) is {values[row, col]}; allowed: {allowed}")
-
-
-def _as_pairs(values, name):
-    values = array_of(values, name)
-    if values.ndim != 2 or values.shape[1] != 2:
-        raise GridMapError(f"{name} has the shape {values.shape}; allowed: (N, 2)")
-    return values.astype(np.float64)
 
 
 def _occupancy_costs(unknown, occupied_from, free_below, highest_cost):
