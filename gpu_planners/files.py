@@ -1,9 +1,10 @@
 """Files that anybody may have written: sizes bounded, no pipes and devices, YAML that cannot explode, arrays without
-pickles.
+pickles. And files that are written whole or not at all.
 
-Every function takes the error class of the caller's package, and raises nothing else for a bad file.
+Every function that reads takes the error class of the caller's package, and raises nothing else for a bad file.
 """
 
+import contextlib
 import os
 import re
 import stat
@@ -17,6 +18,7 @@ from .errors import shortened, shown
 
 MOST_BYTES = 16 * 2**20  # of a description in text: URDF, SRDF
 MOST_DEPTH = 20  # of lists and mappings inside each other in a YAML file; a scene needs 5
+UNFINISHED = ".unfinished"  # ends the name of a file while it is written
 LONGEST_SCALAR = 1000  # characters of a number or a text in a YAML file
 
 
@@ -75,6 +77,27 @@ def read_text_file(path: str | os.PathLike, what: str, error: type[Exception], m
         return read_file(path, what, error, most).decode("utf-8-sig")
     except UnicodeDecodeError as reason:
         raise error(f"{what} {shown(str(path))} cannot be read: it is not UTF-8 text: {reason}") from reason
+
+
+def write_whole(file: Path, data: bytes | memoryview) -> None:
+    """Write a file under another name, bring it to the disk, and give it its name, so that a name stands for a whole
+    file whatever ends the process. One process at a time may write it. OSError where the disk is full."""
+    unfinished = file.with_name(f".{file.name}{UNFINISHED}")
+    try:
+        with open(unfinished, "wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(unfinished, file)
+    except OSError:
+        with contextlib.suppress(OSError):
+            unfinished.unlink()  # a full disk has room again
+        raise
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def read_array(

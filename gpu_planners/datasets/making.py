@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from ..arguments import checked
+from ..arguments import checked, whole
 from ..arm.planners.result import PlanningResult, Status
 from ..arm.planners.rrt_connect.batch import batch_of, solve_part
 from ..arm.planners.rrt_connect.request import BatchShape
@@ -32,6 +32,7 @@ from .shards import DatasetError, Shards, allowed_counts, locked, open_shards
 ROWS = 1000  # of a file
 CHUNK = {"cpu": 64, "cuda": 1024}  # problems of a piece; files end pieces
 LONGEST_CALL_S = 86_400.0
+MOST_WORKERS = 4096
 _planning: dict[str, threading.Lock] = {}  # by GPU: threads of one process take turns, so that one draws meanwhile
 Told = Callable[[int, int], None]  # of (rows that are whole or planned, of which solved)
 
@@ -80,10 +81,9 @@ def make(
     return shards
 
 
-def allowed_workers(workers: int) -> None:
-    """Raise SettingsError for an impossible number of processes."""
-    if isinstance(workers, bool) or not isinstance(workers, int) or not 0 <= workers <= 4096:
-        raise SettingsError(f"the number of workers is {workers}; allowed: 0 to 4096")
+def allowed_workers(workers: int) -> int:
+    """The number of processes. Raises SettingsError for an impossible one."""
+    return whole("the number of workers", workers, 0, MOST_WORKERS)
 
 
 def resolved(recipe: Recipe, devices: str | Sequence[str] | None = None, executor: Executor | None = None) -> list[str]:

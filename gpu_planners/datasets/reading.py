@@ -180,8 +180,7 @@ def load(path: str | os.PathLike, columns: Sequence[str] | None = None, partial:
         if unknown:
             raise DatasetError(f"'{path}' has no column '{unknown[0]}'; it has {', '.join(schema.names)}")
         only = list(columns) if columns else None
-        tables = [pa.parquet.read_table(file, columns=only, page_checksum_verification=True) for file in files]
-        return Dataset(pa.concat_tables(tables), facts)
+        return Dataset(pa.parquet.read_table(files, columns=only, page_checksum_verification=True), facts)
     except (OSError, pa.ArrowException, ValueError) as error:
         raise DatasetError(f"'{path}' cannot be read: {error}") from error
 

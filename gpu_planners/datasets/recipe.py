@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..arguments import checked
+from ..arguments import checked, whole
 from ..arm import RobotModel
 from ..arm.collision.checker import MARGIN
 from ..arm.planners import rrt_connect
@@ -106,10 +106,7 @@ class Recipe:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed <= MOST_SEED:
-            raise SettingsError(
-                f"the seed of a data set is {shown(self.seed)}; allowed: an integer from 0 to {MOST_SEED}"
-            )
+        object.__setattr__(self, "seed", whole("the seed of a data set", self.seed, 0, MOST_SEED))
         if self.device not in ("cpu", "cuda"):
             raise SettingsError(f"the kind of device is {shown(self.device)}; allowed: cpu, cuda")
         if self.settings.restarts or self.settings.optimise_s:

@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib
+import io
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -92,19 +93,15 @@ def facts_of(schema: Any) -> dict[str, Any] | None:
 
 
 def table_of(rows: Mapping[str, Sequence], schema: Any) -> Any:
-    """pyarrow.Table of {column: a value for each row}; paths (K, dof) and times (K,) as arrays."""
-    pa = arrow()
-    arrays = []
-    for field, column in zip(schema, columns("times" in schema.names), strict=True):
-        values = rows[column.name]
-        if column.kind in (Q, POSE):
-            arrays.append(_fixed(pa, np.array(values), field.type))
-        elif column.kind in (PATH, TIMES):
-            arrays.append(_ragged(pa, values, field.type))
-        elif column.kind == OBSTACLES:
-            arrays.append(pa.array([[obstacle._asdict() for obstacle in scene] for scene in values], field.type))
-        else:
-            arrays.append(pa.array(values, type=field.type))
+    """pyarrow.Table of {column: a value for each row}; configurations, paths (K, dof) and times (K,) as arrays."""
+    pa, arrays = arrow(), []
+    for field in schema:
+        values = rows[field.name]
+        if field.name == "obstacles":
+            values = [[obstacle._asdict() for obstacle in scene] for scene in values]
+        elif pa.types.is_list(field.type) or pa.types.is_fixed_size_list(field.type):
+            values = [list(value) for value in values]  # pyarrow takes arrays of one axis
+        arrays.append(pa.array(values, field.type))
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
@@ -135,20 +132,10 @@ def digest_of(table: Any) -> str:
 def plain_floats(schema: Any) -> list[str]:
     """The paths of the columns of float64 as Parquet counts them: bytes of one significance lie together there, which
     halves them, since most are float32 numbers."""
-    pa, found = arrow(), []
-
-    def visit(kind, path):
-        if pa.types.is_float64(kind):
-            found.append(path)
-        elif pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
-            visit(kind.value_type, f"{path}.list.element")
-        elif pa.types.is_struct(kind):
-            for field in kind:
-                visit(field.type, f"{path}.{field.name}")
-
-    for field in schema:
-        visit(field.type, field.name)
-    return found
+    parquet, empty = arrow().parquet, io.BytesIO()
+    parquet.write_table(schema.empty_table(), empty)
+    columns = parquet.read_metadata(empty).schema
+    return [one.path for one in map(columns.column, range(len(columns))) if one.physical_type == "DOUBLE"]
 
 
 def _type(pa, kind, dof):
@@ -163,17 +150,3 @@ def _type(pa, kind, dof):
         OBSTACLES: pa.list_(pa.struct([*obstacle.items(), ("vertices", pa.list_(three))])),
     }
     return known[kind] if kind in known else getattr(pa, {"double": "float64"}.get(kind, kind))()
-
-
-def _fixed(pa, values, kind):
-    flat = np.ascontiguousarray(values, dtype=np.float64).ravel()
-    return pa.FixedSizeListArray.from_arrays(pa.array(flat), type=kind)
-
-
-def _ragged(pa, values, kind):
-    offsets = np.concatenate([[0], np.cumsum([len(value) for value in values])]).astype(np.int32)
-    parts = [np.asarray(value, dtype=np.float64).ravel() for value in values]
-    flat = np.concatenate(parts) if parts else np.zeros(0)
-    inner = kind.value_type
-    items = pa.array(flat) if pa.types.is_float64(inner) else _fixed(pa, flat, inner)
-    return pa.ListArray.from_arrays(pa.array(offsets), items, type=kind)

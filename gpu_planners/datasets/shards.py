@@ -5,8 +5,7 @@
     problems-000000.parquet  rows 0 to rows - 1, then the next file
     .lock                    held by the run that writes
 
-A file is written under another name, brought to the disk, and then takes its name, so that a name stands for a whole
-file whatever ends a run.
+A name stands for a whole file whatever ends a run (`files.write_whole`).
 """
 
 import contextlib
@@ -18,12 +17,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ..arguments import whole
 from ..errors import GpuPlannersError
-from ..files import file_path, read_text_file
+from ..files import UNFINISHED, file_path, read_text_file, write_whole
 from .recipe import FORMAT, differences
 from .schema import arrow, arrow_schema, digest_of, facts_of, plain_floats
 
-MANIFEST, LOCK, UNFINISHED = "_dataset.json", ".lock", ".unfinished"
+MANIFEST, LOCK = "_dataset.json", ".lock"
 MOST_PROBLEMS, MOST_ROWS, MOST_FILES = 10**12, 1_000_000, 1_000_000
 MOST_BYTES = 256 * 2**20  # of the manifest, which has the names of all scenes
 DIGEST = b"gpu_planners.rows"  # of the metadata in each file: of its rows
@@ -107,26 +107,6 @@ def write_parquet(table: Any, file: Any) -> None:
     )
 
 
-def write_whole(file: Path, data: Any) -> None:
-    """Write a file under another name, bring it to the disk, and give it its name."""
-    unfinished = file.with_name(f".{file.name}{UNFINISHED}")
-    try:
-        with open(unfinished, "wb") as out:
-            out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(unfinished, file)
-    except OSError:
-        with contextlib.suppress(OSError):
-            unfinished.unlink()  # a full disk has room again
-        raise
-    folder = os.open(file.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
 def read_manifest(folder: str | os.PathLike) -> dict[str, Any]:
     """The manifest of a folder. Raises DatasetError where there is none, or it is of another version."""
     file = file_path(folder, "a data set", DatasetError) / MANIFEST
@@ -157,8 +137,7 @@ def _keys(document, path):
 def allowed_counts(problems: int, rows: int) -> None:
     """Raise DatasetError for impossible numbers of problems, or of rows of a file."""
     for name, value, most in (("problems", problems, MOST_PROBLEMS), ("rows", rows, MOST_ROWS)):
-        if not 1 <= value <= most:
-            raise DatasetError(f"the number of {name} is {value}; allowed: 1 to {most}")
+        whole(f"the number of {name}", value, 1, most, error=DatasetError)
     if problems > rows * MOST_FILES:
         raise DatasetError(
             f"{problems} problems in files of {rows} rows are {-(-problems // rows)} files; allowed: {MOST_FILES}, "

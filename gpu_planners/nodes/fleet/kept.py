@@ -6,13 +6,12 @@ import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...errors import GpuPlannersError, SettingsError
-from ...files import file_path, read_file
+from ...files import file_path, read_file, write_whole
 from ...grid import GridMap
 from ..common.request_error import error_text
 
@@ -149,12 +148,7 @@ class StateFile:
         try:
             path = file_path(self.path, WHAT, SettingsError)
             path.parent.mkdir(parents=True, exist_ok=True)
-            new = Path(f"{path}.new")
-            with open(new, "w", encoding="utf-8") as file:
-                file.write(kept.text())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(new, path)
+            write_whole(path, kept.text().encode())
         except OSError as error:
             raise SettingsError(f"{WHAT} '{self.path}' cannot be written: {error.strerror or error}") from error
         took = time.perf_counter() - began
