@@ -142,6 +142,7 @@ setup(
     package_data={
         NAME: ["py.typed", "ready_made/compiled-*", "ready_made/*/*.code"],
         "": ["*.pyi"],
+        f"{NAME}.demo": ["page.html"],
         f"{NAME}.fleet": ["page.html", "page.js"],
     },
     python_requires=">=3.10,<3.15",

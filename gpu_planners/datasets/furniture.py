@@ -17,8 +17,10 @@ from ..arm.geometry.shapes import BOX_CORNERS
 from ..errors import GpuPlannersError
 from .obstacles import Obstacle
 
-NEAREST, FARTHEST = 0.6, 0.95  # level distance of the furniture's middle from the middle of what is reached, in reaches
-LOWEST, HIGHEST = 15, 75  # heights of the furniture's middle, percentiles of what is reached
+NEAREST = 0.6  # least level distance of the furniture's middle from the middle of what is reached, in reaches
+FARTHEST = 0.95  # greatest such distance, in reaches
+LOWEST = 15  # least height of the furniture's middle, a percentile of what is reached
+HIGHEST = 75  # greatest height of the furniture's middle, a percentile of what is reached
 UPRIGHT = (0.0, 0.0, 0.0, 1.0)  # quaternions x, y, z, w: a cylinder along z,
 LYING_ALONG_X = (0.0, np.sqrt(0.5), 0.0, np.sqrt(0.5))  # along x,
 LYING_ALONG_Y = (-np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5))  # and along y

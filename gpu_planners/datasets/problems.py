@@ -20,7 +20,8 @@ from .recipe import Draw, Recipe
 PLACES = 4096  # random configurations that say where the tool comes to
 POOL = 1 << 16  # likewise where furniture needs configurations with the tool in its places
 JITTER = 0.01  # distance of starts and goals from configurations of the pool, in joints' ranges
-PARKED, ROOM = 256, 0.1  # random configurations; the part of the free ones that furniture has to leave free
+PARKED = 256  # random configurations with which the room that furniture leaves is measured
+ROOM = 0.1  # part of the free ones of these that furniture has to leave free
 STANDS = 16  # tries to place a piece of furniture so
 BLOCK = 16  # configurations drawn at once
 TRIES = 8  # places for a random obstacle

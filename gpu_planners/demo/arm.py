@@ -11,7 +11,6 @@ import numpy as np
 from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion
 from rich.console import Console
 from rich.markup import escape
-from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 from gpu_planners_msgs.srv import PlanMotion
@@ -23,7 +22,7 @@ from ..arm.trajectory import Trajectory
 from ..arm.view.drawing import draw_path
 from ..arm.view.saved_page import motion_page
 from ..errors import GpuPlannersError
-from ..nodes.arm.conversions import trajectory_of
+from ..nodes.arm.conversions import joint_state, path_of, trajectory_of
 from ..nodes.arm.parameters import PLANNERS, ArmParameters
 from ..nodes.common.parameters import settings_in
 from ..nodes.common.ros import seconds
@@ -60,12 +59,12 @@ class Question(NamedTuple):
 
     def message(self, start: Sequence[float], seed: int) -> PlanMotion.Request:
         """The request to the node, from start (7,) rad."""
-        message = PlanMotion.Request(start=_state(start), seed=seed)
+        message = PlanMotion.Request(start=joint_state(JOINTS, start), seed=seed)
         if self.gripper_at:
             pose = Pose(position=Point(**dict(zip("xyz", self.gripper_at))), orientation=FORWARD)
             message.pose_goals = [PoseStamped(header=Header(frame_id="panda_link0"), pose=pose)]
         else:
-            message.joint_goals = [_state(READY)]
+            message.joint_goals = [joint_state(JOINTS, READY)]
         return message
 
 
@@ -114,7 +113,7 @@ def run(console: Console, options: Namespace) -> Report:
         files = _draw(console, judge, answers, Path(options.out))
         with console.status("asking every planner; the first time on a machine each is compiled"):
             path = answers[0][1].path
-            compared = _ask_planners(client, _positions(path)[-1] if path.points else READY, options)
+            compared = _ask_planners(client, path_of(path)[-1] if path.points else READY, options)
     with console.status("checking by coal"):
         passed, shown = _report(judge, answers, compared)
     return Report(passed, shown, files)
@@ -139,7 +138,7 @@ class Judge:
         kept = verdict(broken, "kept")
         if self._scene is None:
             return not broken, kept, "coal is not installed"
-        report = verify.check_path(_positions(response.path), self._scene)
+        report = verify.check_path(path_of(response.path), self._scene)
         hits = "" if report.free else f"hits {', '.join(report.contact.bodies)}"
         return not broken and report.free, kept, verdict(hits, f"{report.configurations} poses, all free")
 
@@ -187,7 +186,7 @@ def _draw(console, judge, answers, folder):
     if not solved:
         return []
     path = max(solved, key=lambda response: response.path_length).path
-    picture = draw_path(judge.robot, judge.world, _positions(path), folder / "demo.png")
+    picture = draw_path(judge.robot, judge.world, path_of(path), folder / "demo.png")
     console.print(f"picture of the longest motion: [bold]{escape(str(picture))}[/]\n", soft_wrap=True)
     page = folder / "demo_arm.html"
     motions = joined([trajectory_of(response.trajectory) for response in solved])
@@ -238,12 +237,3 @@ def _figures(response):
     if response is None or response.code != SUCCESS:
         return "", ""
     return ms(response.planning_time_s, 1), f"{response.path_length:.2f} rad"
-
-
-def _state(joints):
-    return JointState(name=list(JOINTS), position=[float(q) for q in joints])
-
-
-def _positions(trajectory):
-    """(K, dof) of a JointTrajectory."""
-    return np.array([point.positions for point in trajectory.points])

@@ -3,45 +3,13 @@
 import html
 import io
 from pathlib import Path
+from string import Template
 from typing import NamedTuple
 
 from rich.console import Console, RenderableType
 
 WIDE = 146  # characters of a table on the page
-PAGE = """\
-<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>gpu_planners: the demo</title>
-<style>
-:root {{ --paper: #f5f7f9; --card: #fff; --line: #dde3e9 }}
-@media (prefers-color-scheme: dark) {{
-  :root {{ --paper: #12171d; --card: #1b222a; --line: #2e3842 }}
-  pre span {{ filter: brightness(1.6) }} }}
-* {{ box-sizing: border-box }}
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 78rem; margin: 2rem auto; padding: 0 1rem;
-  background: var(--paper) }}
-h2 {{ margin: 0 }}
-section {{ margin: 1.5rem 0; padding: 1.2rem; border: 1px solid var(--line); border-radius: 12px;
-  background: var(--card) }}
-.shown {{ display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 28rem), 1fr)) }}
-figure {{ margin: 0 }}
-figcaption {{ opacity: .75 }}
-img, iframe {{ display: block; margin: auto; border-radius: 8px }}
-img {{ max-width: 100%; max-height: 36rem }}
-iframe {{ width: 100%; height: 31rem; border: 1px solid var(--line) }}
-pre {{ font: 12.5px/1.25 "DejaVu Sans Mono", Menlo, Consolas, monospace; overflow-x: auto }}
-code {{ overflow-wrap: anywhere }}
-@media (max-width: 600px) {{ iframe {{ height: 29rem }} #arm iframe {{ height: 19rem }} }}
-</style>
-<h1>gpu_planners: what the demo did</h1>
-<p><strong>{summary}</strong> The real nodes answered over ROS 2;
-code that shares nothing with the planners checked the answers.</p>
-{sections}
-</html>
-"""
+PAGE = Path(__file__).with_name("page.html")
 SECTION = """\
 <section id="{name}">
 <h2>{title}</h2>
@@ -85,7 +53,8 @@ def write_page(file: Path, told: dict[str, tuple[About, Report]]) -> None:
         )
         for name, (about, report) in told.items()
     )
-    file.write_text(PAGE.format(summary=html.escape(summary), sections=sections), encoding="utf-8")
+    page = Template(PAGE.read_text(encoding="utf-8")).substitute(summary=html.escape(summary), sections=sections)
+    file.write_text(page, encoding="utf-8")
 
 
 def _figure(file, text):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from PIL import Image
 
-from ..arguments import checked, numbers
+from ..arguments import checked, integers
 from ..errors import GridMapError
 from ..grid.drawing import draw_map
 from ..grid.maps.grid_map import GridMap
@@ -105,7 +105,7 @@ def _packed(array: np.ndarray) -> str:
 
 
 def _checked_positions(positions):
-    place = numbers("positions", positions, error=GridMapError)
-    if place.ndim != 3 or place.shape[2] != 2 or place.dtype.kind not in "iu" or not len(place):
-        raise GridMapError(f"positions is {place.dtype} {place.shape}; allowed: integers (steps + 1, N, 2)")
+    place = integers("positions", positions, (None, None, 2), "(steps + 1, N, 2)", GridMapError)
+    if not len(place):
+        raise GridMapError(f"positions has the shape {place.shape}; allowed: (steps + 1, N, 2), one step at least")
     return place

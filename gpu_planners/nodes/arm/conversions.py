@@ -109,6 +109,11 @@ def pose_of(pose: Pose, name: str) -> np.ndarray:
     return pose_matrix((p.x, p.y, p.z), (o.x, o.y, o.z, o.w), name)
 
 
+def points_of(points: Sequence[Point]) -> np.ndarray:
+    """(N, 3) of points."""
+    return np.array([(p.x, p.y, p.z) for p in points]).reshape(-1, 3)
+
+
 def moved_by(point: Point) -> np.ndarray:
     """(4, 4) of a translation."""
     T = np.eye(4)
@@ -128,6 +133,16 @@ def pose_messages(T: np.ndarray) -> list[Pose]:
         Pose(position=Point(x=px, y=py, z=pz), orientation=Quaternion(x=x, y=y, z=z, w=w))
         for (px, py, pz), (x, y, z, w) in zip(T[:, :3, 3].tolist(), quaternions, strict=True)
     ]
+
+
+def joint_state(names: Sequence[str], q: Sequence[float] | np.ndarray) -> JointState:
+    """The message of joints at q (n,)."""
+    return JointState(name=list(names), position=[float(value) for value in q])
+
+
+def path_of(message: JointTrajectory) -> np.ndarray:
+    """(K, n) positions of a trajectory's points."""
+    return np.array([point.positions for point in message.points])
 
 
 def path_message(robot: RobotModel, path: np.ndarray) -> JointTrajectory:

@@ -9,7 +9,6 @@ import threading
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped, Vector3
-from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA
 from visualization_msgs import msg
 from visualization_msgs.srv import GetInteractiveMarkers
@@ -18,14 +17,15 @@ from gpu_planners_msgs.srv import PlanMotion
 
 from ..common.request_error import error_text
 from .arm_services import ArmServices
-from .conversions import pose_message
+from .conversions import joint_state, pose_message
 
 HELD_S = 0.4  # longest search while the marker is held
 SIZE = 0.12  # of the marker, as a share of the robot's height and width
 NAME = "goal"
 TURNS = {"x": (1.0, 0.0, 0.0), "y": (0.0, 0.0, 1.0), "z": (0.0, 1.0, 0.0)}  # a quarter turn about it takes x there
 BALL_COLOUR = ColorRGBA(r=0.91, g=0.42, b=0.17, a=0.9)
-PLAN_AGAIN, PUBLISH = 1, 2  # entries of its menu
+PLAN_AGAIN = 1  # entry of the marker's menu
+PUBLISH = 2  # entry of the marker's menu
 MENU = {PLAN_AGAIN: "Plan again", PUBLISH: "Publish the motion on joint_trajectory"}
 
 
@@ -107,7 +107,7 @@ class DraggedGoals:
         if wanted is None or robot is None:
             return
         pose, held = wanted
-        start = JointState(name=list(robot.joint_names), position=self._start().tolist())
+        start = joint_state(robot.joint_names, self._start())
         request = PlanMotion.Request(start=start, pose_goals=[pose], time_limit_s=HELD_S if held else 0.0)
         response, self._last = PlanMotion.Response(), None
         try:

@@ -15,7 +15,7 @@ from ...errors import ObstacleError
 from ..common.request_error import check_count
 from ..common.ros import seconds
 from . import codes
-from .conversions import frame_transform, moved_by, pose_of
+from .conversions import frame_transform, moved_by, points_of, pose_of
 from .parameters import ArmParameters
 from .scene_objects import ALWAYS, SceneObject, Source
 
@@ -96,7 +96,7 @@ def marker_shapes(marker: Marker, name: str, pose: np.ndarray) -> tuple[ConvexSh
 
 
 def _triangles(marker, name, scale):
-    points = np.array([(p.x, p.y, p.z) for p in marker.points]).reshape(-1, 3) * scale
+    points = points_of(marker.points) * scale
     if not len(points) or len(points) % 3:
         raise ObstacleError(f"'{name}': a TRIANGLE_LIST needs 3 points for each triangle, got {len(points)}")
     if not np.isfinite(points).all():

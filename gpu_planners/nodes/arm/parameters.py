@@ -12,7 +12,9 @@ from ...settings import changed, setting
 from ..common.parameters import A_NAME, NodeParameters, holding, is_name
 
 DURABILITIES = "transient_local", "volatile"
-BY_DEVICE, ON_CUDA, ON_CPU = -1.0, 0.1, 0.3  # a value of optimise_s, and the seconds that it means
+BY_DEVICE = -1.0  # the value of optimise_s that means:
+ON_CUDA = 0.1  # seconds on a GPU
+ON_CPU = 0.3  # seconds on the CPU
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from ...arm.trajectory import Trajectory
 from ...errors import GpuPlannersError
 from ..common.parameters import as_tuple
 from ..common.ros import BEST_EFFORT, LATCHED
-from .conversions import pose_message, pose_of, trajectory_of
+from .conversions import joint_state, path_of, points_of, pose_message, pose_of, trajectory_of
 from .marker_objects import marker_shapes
 from .planning_scene import read_robot
 
@@ -87,18 +87,16 @@ class ViewClient:
 
         start: (dof,); goal: (dof,), or (4, 4) of the tool in the root frame
         """
-        names = list(self.robot.joint_names)
         request = PlanMotion.Request(planner=planner, time_limit_s=time_s, margin=margin, seed=seed)
-        request.start = JointState(name=names, position=start.tolist())
+        request.start = joint_state(self.robot.joint_names, start)
         if goal.shape == (4, 4):
             request.pose_goals = [PoseStamped(header=Header(frame_id=self.robot.root_link), pose=pose_message(goal))]
         else:
-            request.joint_goals = [JointState(name=names, position=goal.tolist())]
+            request.joint_goals = [joint_state(self.robot.joint_names, goal)]
         response = self._call(self._plans, request, time_s + SLACK_S)
         if response.code != PlanMotion.Response.SUCCESS:
             return response.message, np.zeros((0, self.robot.dof)), None
-        path = np.array([list(point.positions) for point in response.path.points])
-        return response.message, path, trajectory_of(response.trajectory)
+        return response.message, path_of(response.path), trajectory_of(response.trajectory)
 
     def _ask_parameters(self):
         client = self._node.create_client(GetParameters, f"{self.name}/get_parameters")
@@ -150,7 +148,7 @@ def _pieces(marker, name):
     T_root_marker = pose_of(marker.pose, name)
     if marker.type != Marker.CUBE_LIST:
         return marker_shapes(marker, name, T_root_marker)
-    centres = np.array([(p.x, p.y, p.z) for p in marker.points]).reshape(-1, 3)
+    centres = points_of(marker.points)
     half = np.array([marker.scale.x, marker.scale.y, marker.scale.z]) / 2
     low, high = (np.round((centres + side * half) / GRAIN).astype(np.int64) for side in (-1, 1))
     return (Bricks(name, T_root_marker, np.full(3, GRAIN), low, high),)

@@ -25,7 +25,7 @@ class Bars:
         self._around = self.tiles
 
     def put(self, graph: ActionGraph, places: Places, near: int, found: list[tuple[np.ndarray, int]]) -> bool:
-        """Bar tiles, and open what was barred before -> has anything changed?
+        """Bar tiles, and open what was barred before. True if the set changed.
 
         near: agents conflict which differ by so many rows and columns; found: [(tiles (K, 2), owner)]
         """

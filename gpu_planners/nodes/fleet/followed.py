@@ -139,7 +139,7 @@ class FollowedFleet(KnownAgents):
     # ---- where nobody may go ----
 
     def _bar(self):
-        """Bar tiles that something may cover and nobody holds -> has anything changed?"""
+        """Bar tiles that something may overlap and nobody has reserved. True if the set changed."""
         agents, graph, places, clearance = self._agents, self._graph, self.places, self._values.clearance
         found = []
         lost = self._off | self._doubted
@@ -163,8 +163,8 @@ class FollowedFleet(KnownAgents):
         return self._bars.put(graph, places, self._values.fleet.size - 1 + self._values.fleet.safety_distance, found)
 
     def _close(self, stands):
-        """Close tiles for the planner that nobody is to enter: those that are barred, and those that agents which stand
-        were to enter -> has anything changed? stands: (numbers,) bool"""
+        """Block tiles for the planner that a stopped, off-centre or joining agent may overlap. True if the set changed.
+        stands: (numbers,) bool"""
         graph, places, fleet = self._graph, self.places, self._values.fleet
         cores = np.concatenate([self._bars.tiles, graph.held(np.flatnonzero(stands))])
         if not len(cores):

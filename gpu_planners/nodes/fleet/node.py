@@ -31,7 +31,8 @@ from .running import RunningFleet
 from .topics import FleetPublishers, TopicFleet
 
 LOOKS = 20  # looks at the clock in the time of a step
-LEAST_S, MOST_S = 0.005, 0.05  # between two looks
+LEAST_S = 0.005  # between two polls, at least
+MOST_S = 0.05  # between two polls, at most
 
 
 class FleetPlannerNode(PlannerNode):

@@ -182,7 +182,7 @@ class ClosedTiles:
         self._grid: GridMap | None = grid  # that the planner knows; None: a change of it failed
 
     def close(self, tiles: set[tuple[int, int]], grid: GridMap) -> bool:
-        """Close these tiles of a map, and open the others that were closed. -> did anything change?"""
+        """Close these tiles of a map, and open the others that were closed. True if the set changed."""
         changed, known = sorted(self._tiles ^ tiles), self._grid
         self._tiles, self._grid = tiles, None
         if known is not grid:

@@ -90,7 +90,9 @@ COLOURS = {  # of agents, by state of AgentActions: red, green, blue
     "BAD_GOAL": (0.60, 0.25, 0.70),
     "LATE": (0.45, 0.40, 0.35),
 }
-SIDE, HEIGHT, NOSE = 0.7, 0.4, 0.45  # of a cube, and of the line that shows where it looks, in an agent's size
+SIDE = 0.7  # of an agent's cube, in an agent's size
+HEIGHT = 0.4  # of the cube, in an agent's size
+NOSE = 0.45  # length of the line that shows where the agent looks, in an agent's size
 
 
 def fleet_markers(step: FleetStep, places: Places, header: Header, size: int, most_agents: int) -> MarkerArray:

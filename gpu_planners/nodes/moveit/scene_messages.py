@@ -6,7 +6,6 @@ from itertools import combinations
 from operator import attrgetter
 
 import numpy as np
-from geometry_msgs.msg import Point, Pose
 from moveit_msgs.msg import (
     AllowedCollisionEntry,
     AllowedCollisionMatrix,
@@ -18,17 +17,17 @@ from moveit_msgs.msg import (
     PlanningSceneComponents,
     RobotState,
 )
-from sensor_msgs.msg import JointState, MultiDOFJointState
+from sensor_msgs.msg import MultiDOFJointState
 
 from ...arm import RobotModel
 from ..arm import codes
 from ..arm.cloud_topics import octomap_bricks
-from ..arm.conversions import joint_positions, only_joints, outside_frame
+from ..arm.conversions import joint_positions, joint_state, only_joints, outside_frame
 from ..arm.scene_objects import SceneObject, SceneObjects, Source
 from ..common.request_error import RequestError
 from .objects import OCTOMAP, attach, carried_named, change, change_attached, object_message
 from .reference import Beside, Reference
-from .shapes import read_pose
+from .shapes import read_pose, read_transform
 from .standing import check_standing, standing
 
 EVERYTHING = 0xFFFFFFFF
@@ -136,9 +135,7 @@ def _frames(message, robot, frames, beside):
         if child in frames or child in robot.link_names or child == outside:
             continue
         reference = Reference(robot, frames, SceneObjects(), {}, Beside(frames=known))
-        t = one.transform.translation
-        T = read_pose(Pose(position=Point(x=t.x, y=t.y, z=t.z), orientation=one.transform.rotation), child)
-        known[child] = reference.frame(one.header.frame_id, what) @ T
+        known[child] = reference.frame(one.header.frame_id, what) @ read_transform(one.transform, child)
     return known
 
 
@@ -229,7 +226,7 @@ def state_message(reference: Reference, positions: Mapping[str, float], objects:
     """RobotState of {joint: position}, with what the objects say that links carry, and where the root stands."""
     robot = reference.robot
     names = [name for name in (*robot.joint_names, *robot.other_joints) if name in positions]
-    state = JointState(name=names, position=[float(positions[name]) for name in names])
+    state = joint_state(names, [positions[name] for name in names])
     state.header.frame_id = robot.root_link
     carried = [
         AttachedCollisionObject(

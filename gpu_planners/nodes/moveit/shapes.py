@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import trimesh
-from geometry_msgs.msg import Point, Pose
+from geometry_msgs.msg import Point, Pose, Transform
 from moveit_msgs.msg import BoundingVolume, CollisionObject
 from scipy.spatial import ConvexHull, QhullError
 from scipy.spatial.transform import Rotation
@@ -18,7 +18,7 @@ from ...arm.geometry.decomposition import convex_pieces
 from ...arm.geometry.polytope import outward_triangles
 from ...arm.geometry.shapes import ConvexShape, ShapeKind
 from ...errors import ObstacleError
-from ..arm.conversions import pose_messages, pose_of
+from ..arm.conversions import points_of, pose_messages, pose_of
 
 CONE_SIDES = 64  # of the polytope for a cone, whose radius is 0.12 % larger so that the cone is inside
 PLANE_REACH = 50.0  # metres from the plane's origin to the sides of the box that stands for a half-space
@@ -34,6 +34,12 @@ def read_pose(message: Pose, name: str) -> np.ndarray:
     """(4, 4) of a geometry_msgs/Pose. A quaternion of zeros is no rotation, as in MoveIt. ObstacleError names it."""
     o = message.orientation
     return pose_of(message if any((o.x, o.y, o.z, o.w)) else Pose(position=message.position), name)
+
+
+def read_transform(message: Transform, name: str) -> np.ndarray:
+    """(4, 4) of a geometry_msgs/Transform, read as a pose is."""
+    t = message.translation
+    return read_pose(Pose(position=Point(x=t.x, y=t.y, z=t.z), orientation=message.rotation), name)
 
 
 def read_shapes(message: CollisionObject) -> tuple[tuple[Piece, ...], np.ndarray]:
@@ -76,7 +82,7 @@ def dimensions(message: SolidPrimitive, name: str) -> tuple[int, list[float]]:
 
 def vertices(message: Mesh, name: str) -> np.ndarray:
     """(V, 3) of a shape_msgs/Mesh, metres."""
-    points = np.array([(p.x, p.y, p.z) for p in message.vertices]).reshape(-1, 3)
+    points = points_of(message.vertices)
     if not len(points) or not np.isfinite(points).all():
         raise ObstacleError(f"'{name}': a mesh needs vertices, all of them finite")
     return points

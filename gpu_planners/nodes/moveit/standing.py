@@ -5,7 +5,7 @@ or the identity where tf2 knows nothing of it. Any other pose would be a robot e
 """
 
 import numpy as np
-from geometry_msgs.msg import Point, Pose, Transform, Vector3
+from geometry_msgs.msg import Transform, Vector3
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import MultiDOFJointState
 
@@ -14,7 +14,7 @@ from ..arm import codes
 from ..arm.conversions import AGREES, pose_message, root_joint
 from ..common.request_error import RequestError, answered_with
 from .reference import Reference
-from .shapes import read_pose
+from .shapes import read_transform
 
 
 def check_standing(message: MultiDOFJointState, reference: Reference, what: str) -> None:
@@ -32,9 +32,8 @@ def check_standing(message: MultiDOFJointState, reference: Reference, what: str)
                 f"only the virtual joint '{known.name}'" if known else f"none that places its root '{robot.root_link}'"
             )
             raise _wrong(f"{gives}, which robot '{robot.name}' lacks; its SRDF has {only}")
-        t = transform.translation
         with answered_with(codes.INVALID_ROBOT_STATE, ObstacleError):
-            T = read_pose(Pose(position=Point(x=t.x, y=t.y, z=t.z), orientation=transform.rotation), gives)
+            T = read_transform(transform, gives)
         frame = message.header.frame_id or known.parent_frame
         T_root_frame = reference.frame(frame, what)
         off = T_root_frame @ T

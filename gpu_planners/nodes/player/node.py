@@ -29,7 +29,8 @@ from .trajectories import check_trajectory, curve_of, point_at
 MOST_BYTES = 50_000_000
 FEEDBACK_HZ = 20.0  # as the real controller
 GOAL_TOLERANCE = 0.01  # rad or m, where a goal gives none
-STOP_S, LOOK_S = 2.0, 0.01  # that the end of the node waits for the joints to rest, and between two looks
+STOP_S = 2.0  # that the end of the node waits for the joints to rest
+LOOK_S = 0.01  # between two polls of the joints meanwhile
 SETTLE_S = 1.0  # how long the joints may take to get there, where a goal gives no time
 
 
