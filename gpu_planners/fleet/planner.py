@@ -431,8 +431,16 @@ class FleetPlanner:
     def steps_to_go(self, goals: ArrayLike) -> np.ndarray:
         """(N, 2) goals, as `step` takes them -> (N,) int32 cost of each agent's way to its goal alone"""
         refuse_forked()
-        self._rank(goals)
-        return self._stepper.crew.agents.left.copy()
+        agents = self._stepper.crew.agents
+        still, left = agents.still.copy(), agents.left.copy()
+        agents.still[:] = 0  # else their costs stay those of their last goals
+        try:
+            self._rank(goals)
+        finally:
+            agents.still[:] = still
+        found, stopped = agents.left.copy(), still > 0
+        agents.left[stopped], agents.fresh[stopped] = left[stopped], 1
+        return found
 
     @property
     def waiting(self) -> np.ndarray:

@@ -659,6 +659,17 @@ def test_asking_for_the_way_to_other_goals_changes_no_step():
     assert (both[0] == both[1]).all()
 
 
+def test_the_way_of_one_that_is_busy_is_that_to_its_new_goal():
+    fleet = FleetPlanner(GridMap(np.ones((1, 9)), connectivity=4), "four", "cpu", Settings(guidance="plain"))
+    fleet.start([[0, 0], [0, 8]])
+    far, near = (fleet.steps_to_go([[0, goal], [0, 8]])[0] for goal in (6, 2))
+    fleet.observe(fleet.positions, busy=[0])
+    assert fleet.steps_to_go([[0, 6], [0, 8]])[0] == far == 3 * near > 0
+    assert fleet.steps_to_go([[0, 2], [0, 8]])[0] == near
+    fleet.step([[0, 6], [0, 8]])
+    assert fleet.positions[0].tolist() == [0, 0] and fleet.steps_to_go([[0, 6], [0, 8]])[0] == far
+
+
 def test_a_fleet_that_has_worked_for_weeks_moves_as_a_new_one():
     both = []
     for passes in (0, 2**31 - 10):
