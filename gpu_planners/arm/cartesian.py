@@ -32,7 +32,8 @@ from .robot.tip import Tip
 
 TURN = 2 * math.pi
 FRACTION = Setting(0.0, "Part of a line", 0.0, 1.0)
-EXACT, NEWTON = 1e-10, 12  # metres and rad from the line at which Newton's method ends; its steps at most
+EXACT = 1e-10  # metres and rad from the line at which Newton's method ends
+NEWTON = 12  # steps of it, at most
 BETWEEN = np.array([0.25, 0.5, 0.75])  # of a joint motion, where the link's distance from the line is looked at
 KEPT = 0.8  # share of the tolerances that steps may use; the rest is for what lies between the places looked at
 GROWTH = 1.5  # factor of a step's length after one that went well

@@ -28,7 +28,8 @@ from .progress import shown_progress
 from .robots import load_robot, package_dirs, pairs, tip_of
 
 INTERRUPTED = 130
-SAMPLE, SAMPLE_S = 1024, 10.0  # problems of a dry run, at most; it begins no chunk of them after so long
+SAMPLE = 1024  # problems of a dry run, at most
+SAMPLE_S = 10.0  # a dry run begins no chunk of problems later
 
 
 def run(options: argparse.Namespace, _rest: list[str]) -> int:

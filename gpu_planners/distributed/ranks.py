@@ -28,7 +28,8 @@ from ..errors import RanksError, shortened, shown
 from . import mpi
 from .exchange import Arrays, left_early, named
 
-BLOCK, HEADER = 1024, 9  # bytes of the first message of all_gather; of them for a status and a length
+BLOCK = 1024  # bytes of the first message of all_gather
+HEADER = 9  # of these for a status and a length
 VALUE, END = 0, 1  # statuses
 SWAP, FAULT = 1, 2  # tags
 FAILED, WAITED = "failed", "waited"  # kinds of faults

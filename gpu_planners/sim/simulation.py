@@ -20,7 +20,8 @@ from ..errors import SettingsError, shown
 from ..settings import Setting
 
 ROBOT, OBSTACLE = 1, 2  # bits: robot and obstacles meet each other, not themselves
-LIGHT_KG, LIGHT_INERTIA = 0.1, 1e-3  # of a body beside its shapes: one without any needs some
+LIGHT_KG = 0.1  # of a body beside its shapes: one without any needs some mass
+LIGHT_INERTIA = 1e-3
 
 
 def mujoco_module() -> Any:

@@ -9,7 +9,8 @@ from ..arguments import Booleans, checked, integers
 from ..errors import GridMapError, SettingsError, shown
 
 VERTEX, SWAP, FOLLOWING, BLOCKED, JUMP, HURRY = "vertex", "swap", "following", "blocked", "jump", "hurry"
-FARTHEST, LARGEST = 2**31 - 1, 2**15  # of rows and columns; of offsets
+FARTHEST = 2**31 - 1  # of rows and columns
+LARGEST = 2**15  # of offsets
 
 
 class Conflict(NamedTuple):

@@ -16,7 +16,8 @@ from ..trajectory import Trajectory
 
 STILL = 1e-6  # rad/s or m/s up to which a joint rests
 LOOK_S = 0.005  # spacing of the times that are compared with where the robot is, at first
-ROUNDS, FINER = 4, 20  # rounds of looks, each but the first at so many parts of what is about the nearest time
+ROUNDS = 4  # of looks for the nearest time
+FINER = 20  # parts of what is about the nearest time, that each round but the first looks at
 SAME = 1e-9  # rad or m by which distances count as different
 STRAIGHT = 1e-9  # sine of the angle up to which a piece counts as straight
 HALVINGS = 50  # of an interval that holds a root

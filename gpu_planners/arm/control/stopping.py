@@ -18,7 +18,9 @@ from ..motion.played import DIGITS, drawn_in
 from ..trajectory import Trajectory, check_limit
 from .spline import Spline
 
-SHORTEST_S, LONGEST_S, TRIED = 0.02, 30.0, 80  # durations of the stops that are tried, and how many
+SHORTEST_S = 0.02  # of the stops that are tried
+LONGEST_S = 30.0
+TRIED = 80  # durations, at most
 SAMPLES = np.linspace(0.0, 1.0, 161)  # with 41, one stop in a thousand passed a limit by 5 to 8 % between them
 SLACK = 1.02  # of the limits: so a motion that brakes at its limit is followed nearly as it is
 KNOT_S = 0.02

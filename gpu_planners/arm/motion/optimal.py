@@ -22,10 +22,12 @@ from .curve import Curve, at, third
 
 ROUNDS = 15  # of following the last motion, at most
 GAINED = 0.01  # share of the duration; where a round gains less, it is the last
-EARLY, GAP = 0.05, 3e-3  # shares of the duration by which the first rounds and the last may miss their optimum
+EARLY = 0.05  # share of the duration by which the first rounds may miss their optimum
+GAP = 3e-3  # by which the last ones may
 NEWTON = 25  # steps for each weight of the barrier, at most
 TO_RISE = 6  # points in the time in which full acceleration is reached
-FEWEST, MOST = 64, 400  # intervals between points
+FEWEST = 64  # intervals between points
+MOST = 400
 OF_PIECE = 2, 8  # intervals for each piece of the curve: at least, and at most where there are more than MOST
 LOOKS = 4  # at each piece of the curve, for a first motion
 INSIDE = 0.97  # B where a round begins: inside all limits

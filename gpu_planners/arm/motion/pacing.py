@@ -19,7 +19,8 @@ from .optimal import Pace
 
 SAMPLES = 17  # of a piece, where its derivatives are bounded
 SURE = 1.003  # factor that covers what lies between the samples
-BEND, TWIST = 0.5, 0.4  # shares of acceleration and jerk that the curve's bends may take where the speed changes
+BEND = 0.5  # share of the acceleration that the curve's bends may take where the speed changes
+TWIST = 0.4  # the same of the jerk
 SPARE = 1e-6  # share of a length that a ramp leaves free: where it takes all, ruckig goes back to take a run-up
 NEARLY = (1.0, 1 - 1e-9, 1 - 1e-6, 1 - 1e-4)  # of an acceleration: where it is just reached, ruckig may find nothing
 UNLIKE = 1.5  # a curve is cut where its greatest speed changes by more than this factor

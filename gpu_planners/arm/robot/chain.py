@@ -15,7 +15,10 @@ from .modified_dh import path_to_root, row_transform
 
 TURN = 2 * math.pi
 SHORTEST = 1e-4  # metres: a chain below only turns
-LIMITED, WINDING, ENDLESS = range(3)  # kinds of joints: one place for a value; whole turns apart; without limits
+# kinds of joints
+LIMITED = 0  # one place for a value
+WINDING = 1  # places whole turns apart
+ENDLESS = 2  # without limits
 
 
 class Chain(NamedTuple):

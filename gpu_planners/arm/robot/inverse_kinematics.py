@@ -30,8 +30,10 @@ from .tip_search import Searches, Tolerances
 GREATEST_VALUE = 1e10  # of seed_q, rad or m
 KNOWN = 4  # times as many distinct configurations as are wanted, up to which new ones are counted
 ENOUGH = 64  # searches of a round that gives a pose up if it brings nothing new
-ANSWERS_SHARE, ANSWER_NS = 0.5, 20_000  # share of the time limit kept for making answers; ns for a pose at most
-AT_ONCE, AT_ONCE_ON_CUDA = 1 << 14, 1 << 18  # searches between two looks at the clock
+ANSWERS_SHARE = 0.5  # of the time limit, kept for making answers
+ANSWER_NS = 20_000  # for the answer of a pose, at most
+AT_ONCE = 1 << 14  # searches between two looks at the clock
+AT_ONCE_ON_CUDA = 1 << 18
 _chains: weakref.WeakKeyDictionary[Any, dict[int, PackedChain]] = weakref.WeakKeyDictionary()
 _AT_LEAST = ("a number from 1e-09 on", lambda value: value == value)  # infinity too
 

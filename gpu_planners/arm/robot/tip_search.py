@@ -25,7 +25,8 @@ from ...parallel.threads import in_parts, one_thread
 from ..geometry.poses import POSE, load
 from .chain import ENDLESS, LIMITED, TURN, Chain, place
 
-GAIN, LEAST = 0.1, 1e-9  # damping: a part of the squared residual, and what is added
+GAIN = 0.1  # of the squared residual that is the damping
+LEAST = 1e-9  # added to it
 STALLED = 5  # iterations in which the cost must fall
 FALL = 0.5  # to this part of what it was
 ITERATIONS = 64

@@ -26,7 +26,8 @@ from ...grid.maps.map_files import load_map_yaml
 from ...grid.maps.movingai import load_movingai_map
 from ..errors import InputError
 
-PICTURE, PICTURE_DRAGGED = 1600, 700  # pixels of the map's longer side; while the goal is dragged
+PICTURE = 1600  # pixels of the map's longer side
+PICTURE_DRAGGED = 700  # while the goal is dragged
 STEP_S = 1 / 3
 STEPS = 60  # of a fleet, that the page gets at once
 MOST_AGENTS = 20_000
