@@ -1,16 +1,18 @@
-"""Records of views of flat buffers: each field says where it lies, compiled code opens them, the host knows their size.
+"""Records of views of flat buffers: each field says where it lies, compiled code opens them, the host writes them.
 
     class Slots(NamedTuple):
         q: np.ndarray = floats("batch * dof")
-        fate: np.ndarray = ints("batch")
+        parent: np.ndarray = ints("batch")
 
-    slots_sizes, open_slots = layout(Slots, "batch dof")
+    slots_sizes, open_slots, write_slots = layout(Slots, "batch dof")
     n_floats, n_ints = slots_sizes(batch, dof)
     slots = open_slots(floats, ints, batch, dof)
+    write_slots(floats, ints, batch, dof, parent=-1)
 
 Such a table becomes straight code, as one would write it by hand, so that it costs a kernel no registers.
 """
 
+import functools
 import sys
 from collections.abc import Callable
 from types import FunctionType
@@ -48,19 +50,24 @@ def ints(length: str = "", gap: str = "0", own: bool = False) -> Any:
     return Part("ints", length, gap, own)
 
 
-def layout(record: Any, given: str = "") -> tuple[Any, Any]:
-    """-> sizes(*given): lengths of the float32 and of the int32 buffer; open(*buffers, *given): the record.
+def layout(record: Any, given: str = "") -> tuple[Any, Any, Any]:
+    """-> sizes(*given): lengths of the float32 and of the int32 buffer; open(*buffers, *given): the record;
+    write(floats, ints, *given, **fields): the host writes these fields, of one record or, along leading axes, of many.
 
     given: what lengths are made of, beside constants of the record's module. `open` reads those that are fields. With
     parts of each worker's own, `sizes` also takes the number of workers, and `open` the Worker
 
-    `open` takes only buffers that the record has parts in. Python calls its `py_func`: see `lean_njit`.
+    `open` takes only buffers that the record has parts in. Python calls its `py_func`: see `lean_njit`. `write` needs
+    no `given` for fields before which no length depends on it.
     """
     parts = sorted(record._field_defaults.items(), key=lambda item: item[1].own)
-    lines, fields, names = [], {}, given.split()
+    names, fields, lines, offsets, places = given.split(), {}, [], [], []
     ends, totals = {"floats": "0", "ints": "0"}, {"floats": "0", "ints": "0"}
     for k, (name, (buffer, length, gap, own)) in enumerate(parts):
         lines.append(f"at{k}, n{k} = {ends[buffer]} + ({gap}), {length or 1}")
+        if not own:
+            offsets.append(lines[-1])
+            places.append(f"{name!r}: ({buffer!r}, {f'slice(at{k}, at{k} + n{k})' if length else f'at{k}'})")
         if length:
             first = f"at{k} + worker.number * n{k}" if own else f"at{k}"
             fields[name] = f"{buffer}[{first} : {first} + n{k}]"
@@ -72,19 +79,29 @@ def layout(record: Any, given: str = "") -> tuple[Any, Any]:
     shared = any(part.own for _, part in parts)
     opened = [buffer for buffer in ends if ends[buffer] != "0"] + [name for name in names if name not in fields]
     values = ", ".join(fields[name] for name in record._fields)
+    found = [*offsets, f"return {{{', '.join(places)}}}"]
     return (
-        _compiled(record, "sizes", names + ["workers"] * shared, [f"return {totals['floats']}, {totals['ints']}"]),
-        _compiled(record, "open", opened + ["worker"] * shared, [*lines, f"return {record.__name__}({values})"]),
+        lean_njit(
+            _made(record, "sizes", names + ["workers"] * shared, [f"return {totals['floats']}, {totals['ints']}"])
+        ),
+        lean_njit(_made(record, "open", opened + ["worker"] * shared, [*lines, f"return {record.__name__}({values})"])),
+        functools.partial(_write, functools.lru_cache(_made(record, "places", [f"{name}=0" for name in names], found))),
     )
 
 
-def _compiled(record, what, arguments, lines):
-    """A compiled function of the record's module; the cache finds it by that module's file."""
+def _write(places, floats, ints, *given, **values):
+    for name, value in values.items():
+        buffer, at = places(*given)[name]
+        (floats if buffer == "floats" else ints)[..., at] = value
+
+
+def _made(record, what, arguments, lines):
+    """A function of the record's module; the cache of compiled code finds it by that module's file."""
     module, name = sys.modules[record.__module__], f"{what}_{record.__name__}"
     text = "\n    ".join([f"def {name}({', '.join(arguments)}):", *lines])
     made: dict[str, Callable] = {}
     exec(compile(text, str(module.__file__), "exec"), vars(module), made)
-    return lean_njit(made[name])
+    return made[name]
 
 
 def on_host(function: Any) -> Callable:

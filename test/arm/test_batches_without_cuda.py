@@ -1,7 +1,6 @@
 """The host's part of a batch on CUDA: arrays of the host stand for the device's, and one CPU thread runs the kernel's
 source. Needs numba-cuda, but no device."""
 
-import contextlib
 from dataclasses import replace
 
 import numpy as np
@@ -9,17 +8,13 @@ import pytest
 from robots_at_hand import checker_among, maker_of, problem_of
 
 from gpu_planners.arm import rrt_connect
-from gpu_planners.arm.planners.node_store import TILE, Desk
+from gpu_planners.arm.planners.host import OnThread
 from gpu_planners.arm.planners.query import open_queries
-from gpu_planners.arm.planners.rrt_connect import answer
-from gpu_planners.arm.planners.rrt_connect.request import BatchShape
+from gpu_planners.arm.planners.rrt_connect.request import BatchShape, write_queue
 from gpu_planners.arm.planners.rrt_connect.scene_store import SceneStore
-from gpu_planners.arm.spaces.interface import Space
-from gpu_planners.device import lean_njit
-from gpu_planners.parallel.team import Worker
+from gpu_planners.arm.spaces.interface import Packed
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed: pip install 'gpu_planners[gpu]'")
-from gpu_planners.arm.planners.launch_cuda import Mapped  # noqa: E402
 from gpu_planners.arm.planners.rrt_connect import cuda  # noqa: E402
 
 RAW = rrt_connect.Settings(shortcut_rounds=0, range=0.3, max_samples=3000, time_limit_s=100.0)
@@ -31,69 +26,49 @@ class OnHost(np.ndarray):
     def copy_to_device(self, values):
         self[:] = values
 
-    def copy_to_host(self):
-        return np.array(self)
+
+class InScene:
+    """A checker whose scene lies where a batch has put it."""
+
+    def __init__(self, checker, scene):
+        self.robot, self.motion_args, self.new_scratch = checker.robot, checker.motion_args, checker.new_scratch
+        self.packed_scene = Packed(*map(np.asarray, scene))
 
 
-@lean_njit
-def member(requests, work):
-    return Worker(0, 1, 0, 0, 1, requests.queue.barriers, work[1])
-
-
-@lean_njit
-def solve_many(rows, ints, paths, counters, space, trees, work, vectors, squared):
-    requests = answer.Requests(answer.open_queue(counters), rows, ints, paths)
-    worker, desk = member(requests, work), Desk(space, vectors[0], vectors[1], squared)
-    answer.solve_many(requests, trees[0], trees[1], work[0], desk, worker, 0)
-
-
-@lean_njit
-def shorten_many(rows, ints, paths, counters, space, work, vectors, squared):
-    requests = answer.Requests(answer.open_queue(counters), rows, ints, paths)
-    answer.shorten_many(requests, work[0], Desk(space, vectors[0], vectors[1], squared), member(requests, work))
-
-
-class Launch:
-    """In place of a TeamLaunch of either kernel. launches: how many there were"""
+class Host(OnThread):
+    """In place of an OnDevice: one team does the work of all. launches: how many there were of the search"""
 
     most_blocks = 4
 
+    @property
+    def workers(self):
+        return self.most_blocks * cuda.WARPS
+
     def __init__(self, checker):
-        self.stream, self.launches = self, 0
-        self._room, self._scratch, self._dof = {}, checker.new_scratch(), checker.robot.dof
+        super().__init__()
+        self._checker, self.launches = checker, 0
 
-    def held(self):
-        return contextlib.nullcontext()
+    def memory(self, n_floats, n_ints):
+        if not self.own or len(self.own[0]) < n_floats or len(self.own[1]) < n_ints:
+            super().memory(n_floats, n_ints)
 
-    def synchronize(self):
-        pass
-
-    def blocks_of_each(self, teams):
+    def blocks_of_each(self, work, teams):
         return 1
 
-    def mapped(self, name, count, dtype):
-        return Mapped(*2 * (self.device_array(name, count, dtype),))
+    def start(self, work, blocks, *scene):
+        self.launches += work is cuda.search_paths
+        self._desk = None
+        write_queue(*self._message, teams=1)
+        self.run(InScene(self._checker, scene), work)
 
-    def device_array(self, name, count, dtype):
-        if len(self._room.get(name, ())) < count:
-            self._room[name] = np.zeros(count, dtype).view(OnHost)
-        return self._room[name]
-
-    def start(self, blocks, *arrays):
-        self.launches += 1
-        request, scene, rest = (tuple(map(np.asarray, each)) for each in (arrays[:4], arrays[4:6], arrays[6:]))
-        space = Space(np.int32(0), np.float32(0), *scene, self._scratch)
-        vectors, squared = np.empty((2, self._dof), np.float32), np.empty(TILE, np.float32)
-        if len(rest) == 4:
-            solve_many(*request, space, rest[:2], rest[2:], vectors, squared)
-        else:
-            shorten_many(*request, space, rest, vectors, squared)
+    def wait(self):
+        pass
 
 
 def solved(problems, checkers, settings):
     """-> results of a batch by a new engine, how many launches it took."""
     engine = object.__new__(cuda.CudaEngine)
-    engine._dof, engine._many, engine._shortening = checkers[0].robot.dof, Launch(checkers[0]), Launch(checkers[0])
+    engine._dof, engine._many = checkers[0].robot.dof, Host(checkers[0])
     engine._scenes = SceneStore(lambda count, dtype: np.zeros(count, dtype).view(OnHost))
     queries = open_queries([one.start for one in problems], [one.goals for one in problems], checkers, settings)
     whole = BatchShape(len(queries), max(len(one.goals) for one in problems))
@@ -111,7 +86,7 @@ def batch():
 @pytest.mark.parametrize("settings", [RAW, replace(RAW, shortcut_rounds=3)], ids=["raw", "shortened"])
 def test_paths_are_free_and_do_not_depend_on_the_room_for_them(batch, settings, blocks, monkeypatch):
     """Who finds no room is searched again as before."""
-    monkeypatch.setattr(Launch, "most_blocks", blocks)
+    monkeypatch.setattr(Host, "most_blocks", blocks)
     results, launches = solved(*batch, settings)
     assert sum(result.solved for result in results) > len(results) // 2
     for problem, checker, result in zip(*batch, results):

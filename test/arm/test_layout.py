@@ -23,7 +23,7 @@ class Member(NamedTuple):
     count: int
 
 
-sums_sizes, open_sums = layout(Sums, "count n")
+sums_sizes, open_sums, write_sums = layout(Sums, "count n")
 
 
 @njit

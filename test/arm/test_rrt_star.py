@@ -122,7 +122,7 @@ def tree_of(search):
     """-> configurations (n, dof), parents (n,): -1 at the root, -2 where none, and edges (n,).
 
     The goals come first, then rows that are not used, then the start, `search.first`."""
-    growth, n = search.buffers.growth(), search.count
+    growth, n = search.growth(), search.count
     tree, dof = growth.tree, len(growth.tree.scale)
     tiles = tree.nodes[: len(tree.nodes) // (dof * TILE) * dof * TILE].reshape(-1, dof, TILE)
     q = tiles.transpose(0, 2, 1).reshape(-1, dof)[:n] / growth.tree.scale
@@ -166,7 +166,7 @@ def test_near_radius_is_the_bound():
     search = grown(checker, 2 * START, 2 * GOAL, settings)
     n = search.count - search.first
     expected = 1.1 * least_gamma(4.0 * 3.0, 2) * math.sqrt(math.log(n) / n)
-    assert growth.near_radius(search.buffers.growth(), search.count) == pytest.approx(expected, rel=1e-4)
+    assert growth.near_radius(search.growth(), search.count) == pytest.approx(expected, rel=1e-4)
 
 
 def test_weights():

@@ -184,7 +184,6 @@ def test_paths_for_which_there_was_no_room_are_searched_again_as_they_were(robot
     starts, goals = [problem.start for problem in problems], [problem.goals for problem in problems]
     settings = rrt_connect.Settings(shortcut_rounds=0, range=0.3, max_samples=300)
     plain = rrt_connect.solve_batch(starts, goals, checkers_of, settings, seed=2)
-    cuda.engine_on.cache_clear()
     monkeypatch.setattr(cuda, "CORNERS_OF_MANY", 1)
     monkeypatch.setattr(cuda, "CORNERS", 1)
     tight = rrt_connect.solve_batch(starts, goals, checkers_of, settings, seed=2)

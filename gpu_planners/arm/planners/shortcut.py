@@ -1,17 +1,43 @@
 """Shorten a path by replacing stretches of it with straight motions: see `shorten`."""
 
 import functools
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...device import njit
-from ...parallel.sampling import folded_seed
-from ...parallel.team import NEVER, borrowed, clock_ns, lone_worker
-from ..spaces.interface import space_of
-from .node_store import new_desk
+from ...device import lean_njit
+from ...parallel.layout import Float32, Int32, floats, ints, layout, on_host
+from ...parallel.sampling import folded_seed, halves, joined_halves
+from ...parallel.team import NEVER, clock_ns, deadline_in, lane_count, left_ms, meet
+from .host import host_for
+from .message import BARRIER, head_of
 from .query import warm_once
 from .shorten import POINTS, Task, cuts_sizes, open_cuts, shorten
+
+SPLIT = 8  # warps that share a motion on CUDA: a round lasts as long as its longest check
+
+
+class PathRequest(NamedTuple):
+    """A path to shorten, which its successor replaces."""
+
+    dof: int = ints()
+    mode: Int32 = ints()
+    length: int = ints()  # its corners
+    room: int = ints()
+    passes: int = ints()
+    split: int = ints()
+    seed_low: int = ints()
+    seed_high: int = ints()
+    left_ms: int = ints()
+    corners: np.ndarray = ints("1")  # of its successor
+    step: Float32 = floats()
+    weights: np.ndarray = floats("dof")
+    path: np.ndarray = floats("room * dof")
+
+
+request_sizes, open_request, write_request = layout(PathRequest, "dof room")
+_sizes_of_cuts = on_host(cuts_sizes)
 
 
 def shortcut(
@@ -26,17 +52,29 @@ def shortcut(
     if passes == 0 or len(path) < 3 or clock_ns() > deadline:
         return path
     length, dof = path.shape
-    weights = np.ones(dof, dtype=np.float32) if weights is None else np.asarray(weights, dtype=np.float32)
-    task = Task(length, 2 * (length + POINTS), passes, 1, deadline, np.uint64(folded_seed(seed)), weights)
-    if checker.device == "cpu":
-        floats, ints = (np.empty(n, t) for n, t in zip(cuts_sizes(dof, task.room, 1), (np.float32, np.int32)))
-        floats[: path.size] = path.ravel()
-        at, length = _shorten_on_cpu(task, floats, ints, new_desk(space_of(checker), dof))
-        shorter = floats[at : at + length * dof].reshape(length, dof).astype(np.float64)
-    else:
-        from .shorten_cuda import shortener
-
-        shorter = shortener(checker.device, checker.scratch_sizes).shorten(path, checker, task).astype(np.float64)
+    room, host = 2 * (length + POINTS), host_for(checker, shorten_path, blocks=1)
+    with host.held():
+        message = host.message(*request_sizes.py_func(dof, room))
+        low, high = halves(folded_seed(seed))
+        write_request(
+            *message,
+            *(dof, room),
+            **head_of(checker),
+            length=length,
+            room=room,
+            passes=passes,
+            split=1 if checker.device == "cpu" else SPLIT,
+            seed_low=low,
+            seed_high=high,
+            left_ms=left_ms(deadline),
+            weights=1.0 if weights is None else weights,
+        )
+        answer = open_request.py_func(*message)
+        answer.path[: path.size] = path.ravel()
+        n_floats, n_ints = _sizes_of_cuts(dof, room, host.workers)
+        host.memory(n_floats, BARRIER + n_ints)
+        host.run(checker)
+        shorter = answer.path[: int(answer.corners[0]) * dof].reshape(-1, dof).astype(np.float64)
     shorter[0], shorter[-1] = path[0], path[-1]
     return shorter
 
@@ -46,8 +84,19 @@ def warm_up_shortcut(checker) -> None:
     warm_once("shortcut", checker, functools.partial(shortcut, np.zeros((3, checker.robot.dof)), checker, 1, 0))
 
 
-@njit
-def _shorten_on_cpu(task, floats, ints, desk):
-    worker = lone_worker()
-    cuts = open_cuts(borrowed(floats), borrowed(ints), len(task.weights), task.room, worker)
-    return shorten(borrowed(task), cuts, borrowed(desk), worker)
+@lean_njit
+def shorten_path(floats, ints, own_floats, desk, worker):
+    """Answer a PathRequest: see `host`."""
+    ask = open_request(floats, ints)
+    for k in range(worker.number * lane_count() + worker.lane, ask.length * ask.dof, worker.count * lane_count()):
+        own_floats[k] = ask.path[k]
+    meet(worker)
+    seed, deadline = joined_halves(ask.seed_low, ask.seed_high), deadline_in(ask.left_ms)
+    task = Task(ask.length, ask.room, ask.passes, ask.split, deadline, seed, ask.weights)
+    cuts = open_cuts(own_floats, worker.memory[BARRIER:], ask.dof, ask.room, worker)
+    at, length = shorten(task, cuts, desk, worker)
+    if worker.number == 0:
+        for k in range(worker.lane, length * ask.dof, lane_count()):
+            ask.path[k] = own_floats[at + k]
+        if worker.lane == 0:
+            ask.corners[0] = length

@@ -66,7 +66,7 @@ class Cuts(NamedTuple):
     way: np.ndarray = ints("POINTS", own=True)  # legs of the shortest way, the last one first
 
 
-cuts_sizes, open_cuts = layout(Cuts, "dof room")
+cuts_sizes, open_cuts, _ = layout(Cuts, "dof room")
 
 
 @lean_njit

@@ -72,8 +72,8 @@ class Map(NamedTuple):
     columns: Int32 = ints()
 
 
-_, open_map = layout(Map)
-_PIXELS = 2  # behind the int32 numbers: 32 pixels a word, row after row
+map_sizes, open_map, write_map = layout(Map)
+_, _PIXELS = map_sizes.py_func()  # 32 pixels a word, row after row, behind the int32 numbers
 
 
 class ImageChecker(PlaneChecker):
@@ -108,15 +108,12 @@ class ImageChecker(PlaneChecker):
                 f"single precision cannot tell the pixels of an image of {rows} x {columns} between {self.robot.lower} "
                 f"and {self.robot.upper}; allowed: about 50,000 pixels between 0 and the farther bound"
             )
-        where = self.robot.lower[0], self.robot.upper[1], scale[0], -scale[1], margin
         padded = np.pad(self.image, ((0, 0), (0, -columns % 32)))
         bits = np.packbits(padded, axis=1, bitorder="little").view("<i4").astype(np.int32)
-        self._set_scene(
-            Packed(
-                np.array(where, dtype=np.float32),
-                np.concatenate([np.array([rows, columns], dtype=np.int32), bits.ravel()]),
-            )
-        )
+        numbers = [np.zeros(n, dtype) for n, dtype in zip(map_sizes.py_func(), (np.float32, np.int32))]
+        corner = {"x_origin": self.robot.lower[0], "y_origin": self.robot.upper[1]}
+        write_map(*numbers, **corner, x_scale=scale[0], y_scale=-scale[1], margin=margin, rows=rows, columns=columns)
+        self._set_scene(Packed(numbers[0], np.concatenate([numbers[1], bits.ravel()])))
 
     @property
     def arguments(self) -> dict[str, Any]:

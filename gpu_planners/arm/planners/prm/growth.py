@@ -9,9 +9,8 @@ A round draws `batch` samples, in turns for either tree, and has two barriers:
 Nodes that no motion joins to the graph are dropped, so that it always has these two components ([DL14] section 3). p_G
 thus prefers nodes with much unexplored space around them; with `near` < 1 only that share of the draws is moved.
 
-The records lie in four flat buffers. floats, ints: read again and again (on CUDA: of the device). told, found: float32
-and int32 that the host asks with and reads, written once (on CUDA: page-locked memory of the host). A node is
-tree * capacity + its number in the tree.
+The message (`host`) is a GrowthCall and the Report, which is written once; PrmTrees, which are read again and again,
+lie in the team's own memory. A node is tree * capacity + its number in the tree.
 """
 
 import math
@@ -20,11 +19,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ....device import lean_njit
-from ....parallel.layout import floats, ints, layout
-from ....parallel.sampling import sample, uniform01
-from ....parallel.team import Worker, lane_count, late, least_lane, meet, sum_lanes, sync_lanes
+from ....parallel.layout import Float32, Int32, floats, ints, layout
+from ....parallel.sampling import joined_halves, sample, uniform01
+from ....parallel.team import Worker, deadline_in, lane_count, late, least_lane, meet, sum_lanes, sync_lanes
 from ...spaces.interface import END_FREE, NOTHING, Space, motion_free
 from ..blocked import KEPT, log_blocked
+from ..message import BARRIER
 from ..node_store import FAR, ZERO, Desk, load, nearest, place, put, squared_distance, steer
 
 CLASSES = 32  # neighbours are the nearest nodes among the nearest of each residue class of node numbers
@@ -33,22 +33,25 @@ POINT = np.int32(-1)  # mode of a zero-length motion: at most two checks, in eve
 
 
 class GrowthCall(NamedTuple):
-    """Scalars of one call of `grow`."""
+    """Numbers of one call of `grow`."""
 
-    dof: int
-    first: int  # 1: nothing but the roots is there yet; 2: buffers were reallocated; reload the trees
-    counts_0: int  # nodes of the trees
-    counts_1: int
-    drawn: int  # samples
-    until: int
-    batch: int  # samples of a round
-    tried: int  # neighbours tried of a node
-    capacity: int  # nodes of a tree
-    lazy: int  # 1: leave motions within a tree unchecked
-    left_ms: int  # until the deadline
-    seed: int
-    radius: np.float32
-    near: np.float32  # share of the samples that are moved to within the radius
+    dof: int = ints()
+    mode: Int32 = ints()  # of the motion check
+    first: int = ints()  # 1: nothing but the roots is there yet; 2: buffers were reallocated; reload the trees
+    counts_0: int = ints()  # nodes of the trees
+    counts_1: int = ints()
+    drawn: int = ints()  # samples
+    until: int = ints()
+    batch: int = ints()  # samples of a round
+    tried: int = ints()  # neighbours tried of a node
+    capacity: int = ints()  # nodes of a tree
+    lazy: int = ints()  # 1: leave motions within a tree unchecked
+    left_ms: int = ints()  # until the deadline
+    seed_low: int = ints()
+    seed_high: int = ints()
+    step: Float32 = floats()  # of the motion check
+    radius: Float32 = floats()
+    near: Float32 = floats()  # share of the samples that are moved to within the radius
 
 
 class PrmTrees(NamedTuple):
@@ -57,7 +60,7 @@ class PrmTrees(NamedTuple):
     nodes: np.ndarray = floats("2 * capacity * dof")  # in tiles of node_store
     bounds: np.ndarray = floats("2 * dof")  # lower and upper
     drafts: np.ndarray = floats("batch * dof")  # samples that may become nodes
-    met: np.ndarray = ints("1", gap="1")  # have the trees met? Before it lies the team's barrier
+    met: np.ndarray = ints("1", gap=f"{BARRIER}")  # have the trees met?
     halt: np.ndarray = ints("1")  # is the time up?
     parents: np.ndarray = ints("batch", gap="1")  # the node that each sample comes from, in its tree
     new: np.ndarray = ints("batch")  # the samples that became nodes
@@ -82,32 +85,32 @@ class Report(NamedTuple):
 
 
 class PrmJob(NamedTuple):
-    """A growth, as one lane of one worker sees it. deadline: of clock_ns()"""
+    """A growth, as one lane of one worker sees it. seed: uint64; deadline: of clock_ns()"""
 
     ask: GrowthCall
     trees: PrmTrees
     report: Report
     desk: Desk
+    seed: int
     deadline: int
     worker: Worker
 
 
-trees_sizes, open_trees = layout(PrmTrees, "dof batch tried capacity")
-report_sizes, open_report = layout(Report, "dof tried capacity")
+call_sizes, open_call, write_call = layout(GrowthCall)
+trees_sizes, open_trees, _ = layout(PrmTrees, "dof batch tried capacity")
+report_sizes, open_report, _ = layout(Report, "dof tried capacity")
+CALL_FLOATS, CALL_INTS = call_sizes.py_func()
 
 
-def buffer_sizes(ask: GrowthCall, workers: int) -> tuple[int, int, int, int]:
-    """Lengths of floats, ints, told, found."""
-    trees = trees_sizes.py_func(ask.dof, ask.batch, ask.tried, ask.capacity, workers)
-    return *trees, *report_sizes.py_func(ask.dof, ask.tried, ask.capacity)
+def message_sizes(ask: GrowthCall) -> tuple[int, int]:
+    """-> lengths of the message's float32 and int32."""
+    n_floats, n_ints = report_sizes.py_func(ask.dof, ask.tried, ask.capacity)
+    return CALL_FLOATS + n_floats, CALL_INTS + n_ints
 
 
-@lean_njit
-def open_job(ask, buffers, desk, deadline, worker):
-    """-> PrmJob. buffers: floats, told, found; worker.memory: ints"""
-    trees = open_trees(buffers[0], worker.memory, ask.dof, ask.batch, ask.tried, ask.capacity, worker)
-    report = open_report(buffers[1], buffers[2], ask.dof, ask.tried, ask.capacity)
-    return PrmJob(ask, trees, report, desk, deadline, worker)
+def own_sizes(ask: GrowthCall, workers: int) -> tuple[int, int]:
+    """-> lengths of the team's own float32 and int32."""
+    return trees_sizes.py_func(ask.dof, ask.batch, ask.tried, ask.capacity, workers)
 
 
 class PrmRound(NamedTuple):
@@ -123,6 +126,16 @@ class PrmRound(NamedTuple):
     drawn: int  # samples before
     pairs: int  # of a new node and a neighbour, to be tried
     count: int  # type: ignore[assignment]  # samples; nobody calls the method of this name
+
+
+@lean_njit
+def grow_trees(floats, ints, own_floats, desk, worker):
+    """Answer a GrowthCall: see `host`."""
+    ask = open_call(floats, ints)
+    trees = open_trees(own_floats, worker.memory, ask.dof, ask.batch, ask.tried, ask.capacity, worker)
+    report = open_report(floats[CALL_FLOATS:], ints[CALL_INTS:], ask.dof, ask.tried, ask.capacity)
+    seed, deadline = joined_halves(ask.seed_low, ask.seed_high), deadline_in(ask.left_ms)
+    grow(PrmJob(ask, trees, report, desk, seed, deadline, worker))
 
 
 @lean_njit
@@ -156,10 +169,8 @@ def begin(job):
     if ask.first > 0:
         plant(job)
         meet(job.worker)
-    n0, n1 = ask.counts_0, ask.counts_1
-    return PrmRound(
-        roots, n0, n1, n0, n1, 0, 0, ask.drawn, n1 if roots else 0, samples_of_round(ask, n0, n1, ask.drawn)
-    )
+    n0, n1, drawn = np.int64(ask.counts_0), np.int64(ask.counts_1), np.int64(ask.drawn)
+    return PrmRound(roots, n0, n1, n0, n1, 0, 0, drawn, n1 if roots else 0, samples_of_round(ask, n0, n1, drawn))
 
 
 @lean_njit
@@ -228,7 +239,7 @@ def attempt(job, now, task):
         if is_free:
             keep(job, now, i, other)
         elif other >= 0:
-            log_blocked(job.report, np.uint64(ask.seed), now.drawn + i, i, i & 1, desk.a, desk.b, lane)
+            log_blocked(job.report, job.seed, now.drawn + i, i, i & 1, desk.a, desk.b, lane)
         if lane == 0:
             trees.parents[i] = other if is_free else NONE
     elif lane == 0:
@@ -275,7 +286,7 @@ def propose(job, tree, n, number):
     """Draw a sample of p_G into desk.b -> the number of the tree's node nearest to it, whose place desk.a becomes, or
     NONE."""
     ask, trees, desk = job.ask, job.trees, job.desk
-    seed, dof = np.uint64(ask.seed), ask.dof
+    seed, dof = job.seed, ask.dof
     sample(seed, number, trees.bounds[:dof], trees.bounds[dof:], desk.b)
     nodes = trees.nodes[tree * ask.capacity * dof :]
     parent, squared = nearest(nodes, n, desk.b, desk.squared, job.worker.lane)

@@ -4,13 +4,26 @@ from typing import Any
 
 import numpy as np
 
-from ....device import njit
-from ....parallel.team import Worker, borrowed, deadline_in, left_ms
-from ...spaces.interface import space_of
+from ....parallel.sampling import halves
+from ....parallel.team import left_ms
 from ..blocked import read_log
-from ..node_store import new_desk, whole_tiles
+from ..host import host_for
+from ..message import head_of
+from ..node_store import whole_tiles
 from ..query import Query, dry_query, warm_once
-from .growth import NONE, UNTRIED, GrowthCall, Report, buffer_sizes, grow, open_job, open_report
+from .growth import (
+    CALL_FLOATS,
+    CALL_INTS,
+    NONE,
+    UNTRIED,
+    GrowthCall,
+    Report,
+    grow_trees,
+    message_sizes,
+    open_report,
+    own_sizes,
+    write_call,
+)
 from .roadmap import Graph, collect
 from .settings import Settings
 
@@ -27,14 +40,10 @@ class GrowingTrees:
     def __init__(self, query: Query, settings: Settings, batch: int, seed: int):
         goals, checker = len(query.goals), query.checker
         self._checker, self._deadline = checker, query.deadline
-        if checker.device == "cpu":
-            self._buffers: Any = PrmOnCpu()
-        else:
-            from .cuda import cuda_buffers
-
-            self._buffers = cuda_buffers(checker.device, checker.scratch_sizes)
+        self._host = host_for(checker, grow_trees)
+        low, high = halves(seed)
         ask = GrowthCall(
-            dof=len(query.start),
+            **head_of(checker),
             first=1,
             counts_0=1,
             counts_1=goals,
@@ -45,7 +54,8 @@ class GrowingTrees:
             capacity=whole_tiles(max(FIRST_CAPACITY, 2 * batch, 2 * goals)),
             lazy=int(settings.lazy),
             left_ms=0,
-            seed=seed,
+            seed_low=low,
+            seed_high=high,
             radius=np.float32(settings.radius),
             near=np.float32(settings.near),
         )
@@ -59,8 +69,10 @@ class GrowingTrees:
 
     def _allocate(self, ask, bounds):
         """Room for the trees of a GrowthCall; what the buffers held is lost."""
-        told, found = self._buffers.allocate(ask)
-        self._ask, self._report = ask, open_report.py_func(told, found, ask.dof, ask.tried, ask.capacity)
+        self._message = floats, ints = self._host.message(*message_sizes(ask))
+        self._host.memory(*own_sizes(ask, self._host.workers))
+        report = open_report.py_func(floats[CALL_FLOATS:], ints[CALL_INTS:], ask.dof, ask.tried, ask.capacity)
+        self._ask, self._report = ask, report
         self._report.bounds[:] = bounds
 
     def grow(self, most: int) -> None:
@@ -70,7 +82,8 @@ class GrowingTrees:
             self._double()
         until = min(most, self.drawn + rounds * ask.batch)
         ask = self._ask._replace(drawn=self.drawn, until=until, left_ms=left_ms(self._deadline))
-        self._buffers.grow(self._checker, ask)
+        write_call(*self._message, **ask._asdict())
+        self._host.run(self._checker)
         report = self._report
         self.met, self.drawn = bool(report.met[0]), int(report.drawn[0])
         self._ask = ask._replace(first=0, counts_0=int(report.counts[0]), counts_1=int(report.counts[1]))
@@ -132,24 +145,3 @@ def _by_tree(ask, report):
         report.parents.reshape(2, ask.capacity),
         report.neighbours.reshape(2, ask.capacity, ask.tried),
     )
-
-
-class PrmOnCpu:
-    """New for each query: memory is only touched as far as the trees grow. One worker, one lane."""
-
-    def allocate(self, ask: GrowthCall) -> list[np.ndarray]:
-        """Make the four buffers for the trees of a query -> told, found."""
-        types = np.float32, np.int32, np.float32, np.int32
-        self._buffers = [np.empty(size, dtype) for size, dtype in zip(buffer_sizes(ask, 1), types)]
-        return self._buffers[2:]
-
-    def grow(self, checker, ask: GrowthCall) -> None:
-        """Some rounds."""
-        _grow(ask, *self._buffers, new_desk(space_of(checker), ask.dof))
-
-
-@njit
-def _grow(ask, floats, ints, told, found, desk):
-    worker = Worker(0, 1, 0, 0, 1, borrowed(ints), borrowed(ints))
-    buffers = borrowed(floats), borrowed(told), borrowed(found)
-    grow(open_job(ask, buffers, borrowed(desk), deadline_in(ask.left_ms), worker))

@@ -9,31 +9,26 @@ on any number of cores.
 
 import contextlib
 import functools
-import os
 import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import replace
 
-import numpy as np
 from numba import get_num_threads
 
-from ....device import njit
 from ....parallel.sampling import folded_seed
-from ....parallel.team import Worker, borrowed, left_ms
-from ...spaces.interface import space_of
-from ..node_store import new_desk, whole_tiles
+from ..host import host_for
 from ..query import Query
 from ..result import PlanningResult
-from . import request
-from .answer import solve_one
+from .answer import solve_paths
 from .apart import solve_apart
-from .request import ANSWER, INTS, NODES, SEARCHING, SOLVED, STOPPED, BatchShape, Problems
-from .state import CORNERS, state_sizes, trees_on_host
+from .launch import SingleRequest
+from .request import ANSWER, SAMPLES, SEARCHING, SOLVED, STOPPED, BatchShape
 
 CHUNK = 32  # samples between two returns to Python, where a search sees Ctrl-C and how far the others are
-SEARCHES, LEAD = 2, 64  # searches of a query, where the settings do not say; samples by which one is ahead of the next
+SEARCHES = 2  # of a query, where the settings do not say
+LEAD = 64  # samples by which a search is ahead of the next
 APART = 1 << 39  # between the seeds of a query's searches
 
 
@@ -103,52 +98,15 @@ def solve_many(queries: Sequence[Query], settings, seeds: Sequence[int], whole: 
     return answers
 
 
-_free: list[tuple[np.ndarray, np.ndarray]] = []  # buffers of earlier searches
-_free_lock = threading.Lock()
-
-
-def _renew_lock():
-    """In a forked child: a thread of the parent may have held it."""
-    global _free_lock
-    _free_lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_renew_lock)
-
-
-@contextlib.contextmanager
-def _memory(n_floats, n_ints):
-    """A float32 and an int32 array, at least so long, which hold what others left there.
-
-    They are kept for the next searches: the system clears fresh memory, two megabytes at a time, which takes longer
-    than an easy search. Of a buffer only so much is ever touched as the trees in it grew."""
-    with _free_lock:
-        fitting = (k for k, (floats, ints) in enumerate(_free) if len(floats) >= n_floats and len(ints) >= n_ints)
-        number = next(fitting, None)
-        kept = None if number is None else _free.pop(number)
-    buffers = kept or (np.empty(n_floats, dtype=np.float32), np.empty(n_ints, dtype=np.int32))
-    try:
-        yield buffers
-    finally:
-        with _free_lock:
-            _free[:] = [buffers, *_free[: 2 * get_num_threads() - 1]]
-
-
-class _Search:
+class _Search(SingleRequest):
     """One search of a query. stack: gives its memory back"""
 
     def __init__(self, query, settings, seed, stop, stack):
-        batch, dof, capacity = settings.batch or 1, len(query.start), whole_tiles(NODES + len(query.goals))
-        self._query, self._until, self._stop, self._capacity = query, 0, stop, capacity
-        self.batch, self.most = batch, settings.max_samples
-        self._buffers = stack.enter_context(_memory(*state_sizes(dof, capacity, batch, 1)))
-        self._row = np.empty(request.request_size(dof, len(query.goals)), dtype=np.float32)
-        self._ints = np.empty(INTS, dtype=np.int32)
-        self._paths, self._desk = np.empty(CORNERS * dof, dtype=np.float32), new_desk(space_of(query.checker), dof)
+        host, batch = host_for(query.checker, solve_paths), settings.batch or 1
+        stack.enter_context(host.held())
+        super().__init__(host, query, settings, seed, batch, batch, 1)
+        self._until, self._stop, self.batch, self.most = 0, stop, batch, settings.max_samples
         self._chunk = batch * -(-CHUNK // batch)  # whole rounds
-        problem = Problems([query], [seed], request.NO_PLACES)
-        same = {"batch": batch, "first": batch, "split": 1, "capacity": capacity}
-        request.write_requests(self._row[None], self._ints[None], problem, settings, **same)
 
     def goes_on(self, until):
         """Draw some samples, at most `until` in all -> False when that many are drawn, or the search has ended."""
@@ -156,17 +114,18 @@ class _Search:
         if self.status != SEARCHING or self._until >= until or self._stop.is_set():
             return False
         fresh, self._until = self._until == 0, min(self._until + self._chunk, until)
-        request.set_fields(self._ints, fresh=fresh, until=self._until, left_ms=left_ms(self._query.deadline))
-        _solve(self._row, self._ints, self._paths, *self._buffers, self._desk)
+        self.write([0], fresh=fresh, until=self._until)
+        self.ask([0], self._query.deadline)
+        self._host.run(self._query.checker)
         return True
 
     @property
     def status(self):
-        return self._ints[ANSWER]
+        return self.ints[0, ANSWER]
 
     @property
     def drawn(self):
-        return int(self._ints[ANSWER + 2])
+        return int(self.ints[0, SAMPLES])
 
     @property
     def ended(self):
@@ -178,14 +137,6 @@ class _Search:
 
     def _rounds(self, until):
         return self.most if until >= self.most else max(until // self.batch * self.batch, 0)
-
-    def result(self, samples=None):
-        """samples: of all searches of the query; none: there was only this one"""
-        ints = self._ints.tolist()
-        return request.read_answer(ints, self._paths, self._query, samples=samples, log=self._trees)
-
-    def _trees(self):
-        return trees_on_host(*self._buffers, len(self._query.start), self._capacity)
 
 
 def _race(searches, stop):
@@ -220,9 +171,3 @@ def _race(searches, stop):
     winner = min(solved, key=lambda k: numbers[k])
     others = [search.whole(numbers[winner] - k * LEAD) for k, search in enumerate(searches) if k != winner]
     return searches[winner].result(searches[winner].drawn + sum(others))
-
-
-@njit
-def _solve(row, ints, paths, floats, memory, desk):
-    worker = Worker(0, 1, 0, 0, 1, borrowed(memory), borrowed(memory))
-    solve_one(borrowed(row), borrowed(ints), borrowed(paths), borrowed(floats), borrowed(desk), worker)

@@ -8,8 +8,9 @@ samples near it (the dynamic domain of Yershova et al., ICRA 2005); `range` and 
 first samples are drawn near the start and the goals.
 
 The search and the shortening of the path are compiled code, one source for the CPU and CUDA (`search`). On the CPU a
-search is one thread's, and `solve` lets two race where a problem is hard (`cpu`). On CUDA `solve` is one launch that
-all multiprocessors share, `solve_batch` a few launches in which each problem at work has a block or more (`cuda`).
+search is one thread's, and `solve` lets two race where a problem is hard (`cpu`). On CUDA `solve` is two launches, for
+the search and for shortening, that all multiprocessors share; `solve_batch` is a few launches in which each problem at
+work has a block or more (`cuda`).
 """
 
 from contextlib import closing
@@ -34,7 +35,8 @@ from .apart import parts_of
 from .quicken import quicken
 from .request import BatchShape
 
-RESTART, MOST_RESTARTS = 1 << 40, 100_000  # between the seeds of restarts; of a query
+RESTART = 1 << 40  # between the seeds of restarts
+MOST_RESTARTS = 100_000  # of a query
 LAUNCHES = 4  # of dry queries: one compiles, and from the fourth on CUDA repeats what it has recorded
 SEARCHED = 2 / 3  # of optimise_s; the rest is for changes that make the motion quicker
 
@@ -185,9 +187,9 @@ def engine_for(checker, many: bool = False, raw: bool = False) -> Any:
     if checker.device == "cpu":
         many = raw = False  # the same code solves all of these
     else:
-        from .cuda import engine_on
+        from .cuda import engine_of
 
-        engine = engine_on(checker.device, checker.robot.dof, checker.scratch_sizes)
+        engine = engine_of(checker)
 
     def run():
         query, few = dry_query(checker), Settings(max_samples=1, shortcut_rounds=0 if raw else 1)

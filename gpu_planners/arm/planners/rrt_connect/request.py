@@ -1,6 +1,6 @@
-"""Requests to a search of RRT-Connect and its answers: how they lie in memory, and the host's side of them.
+"""The message to RRT-Connect's compiled code (`host`) and back: how the host writes requests and reads answers.
 
-A request is a row of float32 and a row of int32 with room for the answer; on CUDA in page-locked memory.
+A request is a row of float32, Request, Bounds and Ends, and a row of int32, Request and Answer.
 """
 
 import threading
@@ -10,11 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....device import lean_njit
 from ....parallel.layout import Float32, Int32, floats, ints, layout
 from ....parallel.sampling import halves
-from ....parallel.team import left_ms
-from ..blocked import read_log
 from ..query import Query
 from ..result import PlanningResult, Status
 
@@ -24,10 +21,10 @@ SEARCHING, SOLVED, FULL, STOPPED, START_COLLIDES, GOALS_COLLIDE = range(6)
 
 
 class Request(NamedTuple):
-    """A request's numbers, in their order in memory. Answer follows the int32 row, Bounds and roots the float32."""
+    """A request's numbers."""
 
     dof: int = ints()
-    goals: int = ints()
+    goal_count: int = ints()
     batch: int = ints()  # samples of a round, at most
     first: int = ints()  # of the first rounds: see `search.batch_after`
     until: int = ints()  # samples drawn at most
@@ -36,7 +33,6 @@ class Request(NamedTuple):
     mode: Int32 = ints()  # of the motion check
     passes: int = ints()  # of shortening
     fresh: bool = ints()  # else the search goes on where it stopped
-    left_ms: int = ints()  # until the deadline
     split: int = ints()  # workers that share a leg of a path that is shortened, or a motion of a small round
     capacity: int = ints()  # nodes of a tree
     shortest: int = ints()  # Round.shorter at most
@@ -50,7 +46,7 @@ class Request(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What a request has for each joint. The roots follow: the start and the goals, (1 + goals, dof) float32.
+    """What a request has for each joint.
 
     near_lower, near_upper: the part of lower .. upper that is within NEAR of the box around the start and the goals
     """
@@ -62,22 +58,63 @@ class Bounds(NamedTuple):
     weights: np.ndarray = floats("dof")
 
 
+class Ends(NamedTuple):
+    """Where the path begins, and where it may end."""
+
+    start: np.ndarray = floats("dof")
+    goals: np.ndarray = floats("goal_count * dof")
+
+
 class Answer(NamedTuple):
-    """The int32 answer, behind the request."""
+    """What a request has become."""
 
-    status: int  # SEARCHING, ...
-    goal: int  # which one was reached
-    samples: int  # drawn
-    length: int  # corners of the path
-    path_at: int  # where it begins
+    status: np.ndarray = ints("1")  # SEARCHING, ...
+    goal: np.ndarray = ints("1")  # which one was reached
+    samples: np.ndarray = ints("1")  # drawn
+    length: np.ndarray = ints("1")  # corners of the path
+    path_at: np.ndarray = ints("1")  # where it begins
 
 
-request_sizes, open_request = layout(Request)
-bounds_sizes, open_bounds = layout(Bounds, "dof")
+request_sizes, open_request, write_request = layout(Request)
+bounds_sizes, open_bounds, write_bounds = layout(Bounds, "dof")
+ends_sizes, open_ends, write_ends = layout(Ends, "dof goal_count")
+answer_sizes, open_answer, _ = layout(Answer)
 HEAD, ANSWER = request_sizes.py_func()  # where Bounds and Answer begin
-INTS = ANSWER + len(Answer._fields)
-LEFT_MS = Request._fields.index("left_ms")
-INT_FIELDS = Request._fields[:ANSWER]
+SAMPLES = ANSWER + Answer._fields.index("samples")
+INTS = ANSWER + answer_sizes.py_func()[1]
+
+
+class Queue(NamedTuple):
+    """Requests that teams of blocks take one after the other, and room for their paths: one for which there is no room
+    ends as FULL. They share a deadline.
+
+    The team's own memory: barriers of all teams, then the trees, then what each team works in.
+    """
+
+    dof: int = ints()
+    mode: Int32 = ints()  # each request has its own
+    total: Int32 = ints()  # requests that lie here
+    row: Int32 = ints()  # length of a float32 request
+    room: Int32 = ints()  # length of `paths`
+    asked: Int32 = ints()  # requests of this launch
+    teams: Int32 = ints()
+    blocks: Int32 = ints()  # of a team; 0: all
+    barriers: Int32 = ints()  # int32 of all teams' barriers, however many these are
+    trees: Int32 = ints()  # for which there is room
+    keep: Int32 = ints()  # has each request trees of its own, which stay? Else each team has
+    work_floats: Int32 = ints()  # lengths of what a team works in
+    work_ints: Int32 = ints()
+    left_ms: np.ndarray = ints("1")  # until the deadline
+    taken: np.ndarray = ints("1")  # requests so far
+    written: np.ndarray = ints("1")  # numbers of `paths` so far
+    numbers: np.ndarray = ints("total")  # of the requests of this launch
+    requests: np.ndarray = ints("total * INTS")
+    step: Float32 = floats()
+    rows: np.ndarray = floats("total * row")
+    paths: np.ndarray = floats("room")
+
+
+queue_sizes, open_queue, write_queue = layout(Queue, "total row room")
 
 
 class Problems(NamedTuple):
@@ -109,62 +146,52 @@ NEAR = 2.5  # rad or m beyond the start and the goals, from which the first samp
 SHORTEST, CLOSEST = 139, 200  # blocked samples, by which these fall to a quarter, and to a seventh
 
 
-@lean_njit
-def write_answer(ints, answer):
-    """ints: the int32 row. The status is written last."""
-    ints[ANSWER + 1], ints[ANSWER + 2], ints[ANSWER + 3] = answer.goal, answer.samples, answer.length
-    ints[ANSWER + 4] = answer.path_at
-    ints[ANSWER] = answer.status
-
-
-def request_size(dof: int, goals: int) -> int:
+def row_size(dof: int, goals: int) -> int:
     """Length of the float32 row."""
-    return HEAD + bounds_sizes.py_func(dof)[0] + (1 + goals) * dof
+    return HEAD + bounds_sizes.py_func(dof)[0] + ends_sizes.py_func(dof, goals)[0]
 
 
-def set_fields(ints: np.ndarray, **fields: Any) -> None:
-    """Set int32 fields of requests, (..., INTS), by their names."""
-    for field, values in fields.items():
-        ints[..., Request._fields.index(field)] = values
-
-
-def write_requests(floats: np.ndarray, ints: np.ndarray, problems: Problems, settings, **same: int) -> None:
+def write_requests(floats: np.ndarray, ints: np.ndarray, problems: Problems, settings, **same: Any) -> None:
     """Fill the rows of queries: floats (n, size), ints (n, INTS). same: further fields, which all have alike"""
     queries, seeds, places = problems
-    dof, at = len(queries[0].start), HEAD
+    starts, lower, upper, weights, periodic = (
+        np.array(values)
+        for values in zip(*((q.start, q.lower, q.upper, q.weights, q.checker.robot.periodic) for q in queries))
+    )
     modes, steps = zip(*(query.checker.motion_args for query in queries))
     low, high = zip(*map(halves, seeds))
-    goals = [len(query.goals) for query in queries]
-    values = {
-        "dof": dof, "goals": goals, "batch": 0, "first": 0, "until": settings.max_samples,
-        "seed_low": low, "seed_high": high, "mode": modes,
-        "passes": settings.shortcut_rounds, "fresh": 1, "left_ms": left_ms(queries[0].deadline), "trees": 0,
-        "shortest": 0 if settings.range else SHORTEST, "closest": 0 if settings.dynamic_domain else CLOSEST,
-        "scene_floats": places[:, 0], "scene_ints": places[:, 1], **same,
-    }  # fmt: skip
-    for k, field in enumerate(INT_FIELDS):
-        ints[:, k] = values[field]
-    ints[:, ANSWER:] = 0
-    lower, upper, weights, starts = (
-        np.array([getattr(query, field) for query in queries]) for field in ("lower", "upper", "weights", "start")
-    )
-    ends = np.concatenate([query.goals for query in queries])
-    firsts = np.cumsum([0, *goals[:-1]])
-    near_lower = np.maximum(lower, np.minimum(starts, np.minimum.reduceat(ends, firsts)) - NEAR)
-    near_upper = np.minimum(upper, np.maximum(starts, np.maximum.reduceat(ends, firsts)) + NEAR)
+    dof, counts = starts.shape[1], [len(query.goals) for query in queries]
+    goals = np.concatenate([query.goals for query in queries])
+    firsts = np.cumsum([0, *counts[:-1]])
     # how far two random configurations are apart, root mean square; periodic joints' values a turn apart are one place
-    turns = np.where([query.checker.robot.periodic for query in queries], 2 * np.pi, np.inf)
+    turns = np.where(periodic, 2 * np.pi, np.inf)
     spread = np.sqrt((np.minimum(np.subtract(upper, lower, dtype=np.float64), turns) ** 2).sum(axis=-1) / 6)
-    floats[:, 0], floats[:, 1] = steps, settings.range or RANGE * spread
-    floats[:, 2] = settings.dynamic_domain or DOMAIN * spread
-    for rows in (lower, upper, near_lower, near_upper, weights, starts):
-        floats[:, at : at + dof] = rows
-        at += dof
-    if len(set(goals)) == 1:
-        floats[:, at : at + goals[0] * dof] = ends.reshape(len(queries), -1)
+    request = {
+        "dof": dof, "goal_count": counts, "batch": 0, "first": 0, "until": settings.max_samples,
+        "seed_low": low, "seed_high": high, "mode": modes, "passes": settings.shortcut_rounds, "fresh": 1, "trees": 0,
+        "shortest": 0 if settings.range else SHORTEST, "closest": 0 if settings.dynamic_domain else CLOSEST,
+        "scene_floats": places[:, 0], "scene_ints": places[:, 1],
+        "step": steps, "reach": settings.range or RANGE * spread, "radius": settings.dynamic_domain or DOMAIN * spread,
+    }  # fmt: skip
+    write_request(floats, ints, **request | same)
+    ints[:, ANSWER:] = 0
+    write_bounds(
+        floats[:, HEAD:],
+        ints,
+        dof,
+        lower=lower,
+        upper=upper,
+        near_lower=np.maximum(lower, np.minimum(starts, np.minimum.reduceat(goals, firsts)) - NEAR),
+        near_upper=np.minimum(upper, np.maximum(starts, np.maximum.reduceat(goals, firsts)) + NEAR),
+        weights=weights,
+    )
+    ends = floats[:, HEAD + bounds_sizes.py_func(dof)[0] :]
+    write_ends(ends, ints, dof, start=starts)
+    if len(set(counts)) == 1:
+        write_ends(ends, ints, dof, counts[0], goals=goals.reshape(len(queries), -1))
     else:
-        for row, query in zip(floats, queries):
-            row[at : at + query.goals.size] = query.goals.ravel()
+        for row, query in zip(ends, queries):
+            write_ends(row, ints, dof, len(query.goals), goals=query.goals.ravel())
 
 
 def _full(query, samples):
@@ -187,17 +214,17 @@ def read_answer(
     query: Query,
     cost: float | None = None,
     samples: int | None = None,
-    log: Callable[[], Any] | None = None,
+    log: Callable[[], dict[str, Any]] | None = None,
 ) -> PlanningResult:
     """The result of a search that has ended; cost: of the path, if it is known; samples: of all searches of the query,
-    where there was more than this one; log: -> the trees, whose log tells which extensions were blocked."""
-    answer = Answer(*ints[ANSWER:INTS])
+    where there was more than this one; log: -> which extensions were blocked, as `read_log` has them."""
+    answer: Any = Answer(*ints[ANSWER:INTS])
     status, samples = answer.status, int(answer.samples) if samples is None else samples
     if status == SOLVED:
         at, dof = answer.path_at, len(query.start)
         return query.solved(paths[at : at + answer.length * dof].reshape(-1, dof), answer.goal, samples, cost=cost)
     failure = FAILURES[status](query, samples)
-    return replace(failure, **read_log(log())) if log and status in (SEARCHING, FULL, STOPPED) else failure
+    return replace(failure, **log()) if log and status in (SEARCHING, FULL, STOPPED) else failure
 
 
 def read_answers(ints: np.ndarray, paths: np.ndarray, queries: Sequence[Query]) -> list[PlanningResult | None]:

@@ -3,17 +3,17 @@
     RRT_CONNECT(start, goals)                     here, for a round of samples against the trees as they are
         T_a, T_b <- start; goals                  plant
         repeat                                    search
-            q_rand <- RANDOM_CONFIG
+            q_rand <- RANDOM_CONFIG               draw
             if EXTEND(T_a, q_rand) -> q_new       extend: the step from the node nearest to q_rand towards it
                 if CONNECT(T_b, q_new) = Reached  connect: from the node nearest to q_new as far as it is free
                     return PATH(T_a, T_b)         append, path
             SWAP(T_a, T_b)                        extended: a round extends both, the smaller one with more samples
 
-Motions are proven between these (`check`), by any worker; `append` numbers new nodes in the order of the samples, so
-that the trees never depend on timing. A round of one sample extends the smaller tree. The first rounds are smaller
-where the request says so: easy problems end early, and hard ones take fewer rounds, of which each lasts as long as its
-longest check, so that two workers share each motion of a small round. Before the first one, straight rounds try to
-connect the start with each goal; start and goals are checked in the first of them.
+EXTEND and CONNECT propose motions, which are then proven (`check`), by any worker; `append` numbers new nodes in the
+order of the samples, so that the trees never depend on timing. A round of one sample extends the smaller tree. The
+first rounds are smaller where the request says so: easy problems end early, and hard ones take fewer rounds, of which
+each lasts as long as its longest check, so that two workers share each motion of a small round. Before the first one,
+straight rounds try to connect the start with each goal; start and goals are checked in the first of them.
 
 Two lengths follow from how samples fare, unless the settings fix them. Blocked samples make motions shorter and free
 ones longer, as the one-fifth rule of evolution strategies does (Rechenberg 1973): no one length suits all robots, or
@@ -41,14 +41,17 @@ from .state import slot_at, tree_at
 MOST_STEPS = np.float32(1 << 16)  # of a connection: it has longer ones then
 FIRST_ROUNDS = 4  # of Request.first samples, then of twice as many, until they have Request.batch
 PER_SAMPLE = 0.01  # by which part a blocked sample makes motions shorter, and the dynamic domain smaller
-FREE, OUTSIDE = 40, 3  # blocked samples that a free one, and one outside of all domains, makes up for
+PER_FREE = 40  # blocked samples that a free one makes up for
+PER_OUTSIDE = 3  # blocked samples that one outside of all domains makes up for
 MOST_CHANGE = 40  # blocked samples that count in a round
 WHOLE = np.float32(1000.0)  # samples until they are drawn from all of the joints' ranges
 TRIES = 8  # samples that a slot draws until one lies in the domain of its nearest node
 AWAY = np.float32(1e18)  # where goals in collision are put
-PLANT, EXTEND, CONNECT = range(3)  # steps of a round, by what motions are checked for; PLANT is a CONNECT, too
-SHARES, SPREAD = 64, 37  # of the slots of a round; prime to that, so that neighbours extend different trees
-LOST, BLOCKED, PROPOSED, GROWN = range(4)  # what became of a slot's sample
+EXTEND, CONNECT = range(2)  # operations of a round
+PROPOSING, CHECKING = range(2)  # their halves, each with a flag of Board.halt
+SHARES = 64  # of the slots of a round
+SPREAD = 37  # prime to that, so that neighbours extend different trees
+OUTSIDE, TRAPPED, ADVANCED = range(3)  # results of EXTEND; OUTSIDE: of the domains of all nodes
 
 
 class Round(NamedTuple):
@@ -70,8 +73,8 @@ class Round(NamedTuple):
 
 
 @lean_njit
-def search(s, roots):
-    """Let the trees grow until they meet; roots: the start and the goals, (1 + goals) * dof.
+def search(s):
+    """Let the trees grow until they meet.
 
     -> status, the slot whose connection joined the trees, and its Round. Goes on where it stopped, unless the request
     is fresh; a round that the deadline cuts is lost.
@@ -80,24 +83,25 @@ def search(s, roots):
     if not (now.straight or now.drawn < s.request.until):
         return SEARCHING, 0, now
     meet(s.worker)
-    step, flag = PLANT if now.straight else EXTEND, 0
+    operation = CONNECT if now.straight else EXTEND
     while True:
-        flag = 1 - flag
-        aim(s, now, step, flag, roots)
+        if operation == EXTEND:
+            extend(s, now)
+        else:
+            connect(s, now)
         meet(s.worker)
-        if s.board.halt[flag] != 0:
+        if s.board.halt[PROPOSING] != 0:
             return STOPPED, 0, now
-        flag = 1 - flag
-        check(s, now, step, flag, roots)
+        check(s, now, operation)
         meet(s.worker)
-        if s.board.halt[flag] != 0:
+        if s.board.halt[CHECKING] != 0:
             return STOPPED, 0, now
-        if step == PLANT and s.board.free_start[0] == 0:
+        if roots_in(s, now) > 0 and s.board.free_start[0] == 0:
             return START_COLLIDES, 0, now
-        if step == PLANT and s.board.free_goals[0] == 0:
+        if roots_in(s, now) > 0 and s.board.free_goals[0] == 0:
             return GOALS_COLLIDE, 0, now
-        if step == EXTEND:
-            step = CONNECT
+        if operation == EXTEND:
+            operation = CONNECT
             continue
         status, winner, now = append(s, now)
         if status != SEARCHING:
@@ -105,7 +109,7 @@ def search(s, roots):
         meet(s.worker)
         if not now.straight and now.drawn >= s.request.until:
             return SEARCHING, 0, now
-        step = CONNECT if now.straight else EXTEND
+        operation = CONNECT if now.straight else EXTEND
 
 
 @lean_njit
@@ -114,7 +118,7 @@ def begin(s):
     board, worker = s.board, s.worker
     if s.request.fresh:
         if worker.number == 0 and worker.lane == 0:
-            board.drawn[0], board.counts[0], board.counts[1] = 0, 1, s.request.goals
+            board.drawn[0], board.counts[0], board.counts[1] = 0, 1, s.request.goal_count
             board.free_goals[0], board.free_start[0], board.lengths[0], board.lengths[1] = 0, 0, 0, 0
         if worker.number == 0:
             clear_log(s.trees, worker.lane)
@@ -144,39 +148,51 @@ def less(length, samples):
 
 
 @lean_njit
-def stops(s, flag):
+def stops(s, half):
     """Is the worker late? Then all will know after they met."""
     stop = late(s.deadline)
     if stop and s.worker.lane == 0:
-        s.board.halt[flag] = 1
+        s.board.halt[half] = 1
     return stop
 
 
 @lean_njit
-def aim(s, now, step, flag, roots):
-    """The first halves of the steps: each slot gets a motion that is to be checked. roots: as `search` has them"""
+def extend(s, now):
+    """EXTEND: each slot draws samples until one lies in the domain of its nearest node, and proposes the step from
+    there."""
     slots, worker = s.slots, s.worker
-    if step == PLANT:
-        for root in range(worker.number, s.request.goals + 1, worker.count):
-            plant(s, root, roots[root * s.request.dof : (root + 1) * s.request.dof])
     for w in range(worker.number, now.batch, worker.count):
-        if stops(s, flag):
+        if stops(s, PROPOSING):
             break
-        if step == EXTEND or now.straight:
-            if worker.lane == 0:
-                slots.fate[w], slots.steps[w], slots.reached[w] = LOST, 0, 0
-            if now.straight:
-                connect_goal(s, now, w, roots)
-            elif now.drawn + w < s.request.until:
-                extend(s, now, w)
-        elif slots.fate[w] == PROPOSED:
-            connect(s, now, w)
+        if worker.lane == 0:
+            slots.result[w], slots.steps[w], slots.reached[w] = OUTSIDE, 0, 0
+        if now.drawn + w < s.request.until:
+            step_to_sample(s, now, w)
         sync_lanes()
 
 
 @lean_njit
-def extend(s, now, w):
-    """EXTEND: slot w draws samples until one lies in the domain of its nearest node; the step from there."""
+def connect(s, now):
+    """CONNECT: each slot that was extended proposes to go straight to the nearest node of the other tree; in a straight
+    round, from the start to a goal."""
+    slots, worker = s.slots, s.worker
+    for root in range(worker.number, roots_in(s, now), worker.count):
+        plant(s, root)
+    for w in range(worker.number, now.batch, worker.count):
+        if stops(s, PROPOSING):
+            break
+        if now.straight:
+            if worker.lane == 0:
+                slots.result[w], slots.steps[w], slots.reached[w] = OUTSIDE, 0, 0
+            go_to_goal(s, now, w)
+        elif slots.result[w] == ADVANCED:
+            go_to_nearest(s, now, w)
+        sync_lanes()
+
+
+@lean_njit
+def step_to_sample(s, now, w):
+    """The step of slot w from the node nearest to a sample in its domain."""
     request, desk, lane = s.request, s.desk, s.worker.lane
     which, seed = extended(now, w), joined_halves(request.seed_low, request.seed_high)
     tree, number = tree_at(s, which), (now.drawn + w) * TRIES
@@ -191,7 +207,7 @@ def extend(s, now, w):
             steer(desk.a, desk.b, distance, reach)
             copy(desk.b, slot_at(s, w).q, lane)
             if lane == 0:
-                s.slots.fate[w], s.slots.parent[w] = PROPOSED, parent
+                s.slots.result[w], s.slots.parent[w] = ADVANCED, parent
             return
 
 
@@ -205,8 +221,8 @@ def draw(bounds, seed, number, width, q):
 
 
 @lean_njit
-def connect(s, now, w):
-    """CONNECT: slot w, which was extended, goes straight to the nearest node of the other tree."""
+def go_to_nearest(s, now, w):
+    """The straight motion of slot w to the nearest node of the other tree."""
     desk, which = s.desk, 1 - extended(now, w)
     copy_all(slot_at(s, w).q, desk.b)
     target, squared = nearest(tree_at(s, which).nodes, count_of(now, which), desk.b, desk.squared, s.worker.lane)
@@ -214,12 +230,12 @@ def connect(s, now, w):
 
 
 @lean_njit
-def connect_goal(s, now, w, roots):
-    """Slot w of a straight round goes from the start to a goal."""
+def go_to_goal(s, now, w):
+    """The straight motion of slot w from the start to a goal."""
     desk, dof, goal = s.desk, s.request.dof, now.goal + w
-    if goal < s.request.goals:
-        copy_all(roots, desk.b)
-        copy_all(roots[(1 + goal) * dof :], desk.a)
+    if goal < s.request.goal_count:
+        copy_all(s.ends.start, desk.b)
+        copy_all(s.ends.goals[goal * dof :], desk.a)
         copy(desk.b, slot_at(s, w).q, s.worker.lane)
         if s.worker.lane == 0:
             s.slots.parent[w] = 0
@@ -231,12 +247,12 @@ def connect_goal(s, now, w, roots):
 
 @lean_njit
 def go_to(s, now, w, target, squared):
-    """The way of slot w to a node of the other tree, in steps as short as motions are now."""
+    """The motion of slot w to a node of the other tree, in steps as short as motions are now."""
     slots = s.slots
     reach = less(s.request.reach, now.shorter)
     steps = max(1, int(math.ceil(min(math.sqrt(squared) / reach, MOST_STEPS))))
     if s.worker.lane == 0:
-        slots.fate[w], slots.target[w], slots.steps[w], slots.reached[w] = GROWN, target, steps, steps
+        slots.result[w], slots.target[w], slots.steps[w], slots.reached[w] = ADVANCED, target, steps, steps
 
 
 @lean_njit
@@ -255,59 +271,60 @@ def count_of(now, tree):
 
 
 @lean_njit
-def check(s, now, step, flag, roots):
-    """Check the motions of a step in one place, whatever they are for: the check is most of a kernel, and each further
-    place would hold a copy. roots: as `search` has them"""
+def check(s, now, operation):
+    """Check the motions of an operation in one place, whatever they are for: the check is most of a kernel, and each
+    further place would hold a copy."""
     worker, desk = s.worker, s.desk
-    for item in range(worker.number, motions_of(s, now, step), worker.count):
-        if stops(s, flag):
+    for item in range(worker.number, motions_of(s, now, operation), worker.count):
+        if stops(s, CHECKING):
             break
-        if motion_of(s, now, step, item, roots):
-            last = step == CONNECT and item // now.batch + 1 == pieces(s, now) * s.slots.steps[item % now.batch]
+        if motion_of(s, now, operation, item):
+            parts = split(s, now) * s.slots.steps[item % now.batch]
+            last = operation == CONNECT and item // now.batch + 1 == parts
             # a connection ends at a sample that was found free
             is_free = motion_free(desk.a, desk.b, END_FREE if last else NOTHING, desk.space, worker.lane)
-            conclude(s, now, step, item, is_free)
+            conclude(s, now, operation, item, is_free)
         sync_lanes()
 
 
 @lean_njit
-def pieces(s, now):
+def split(s, now):
     """How many workers share a motion of a slot: several where a round is small and leaves workers idle."""
     return max(1, min(s.request.split, s.request.batch // now.batch))
 
 
 @lean_njit
-def motions_of(s, now, step):
-    """How many motions a step looks at: `roots_in` it, then pieces of what the slots' ways consist of."""
+def motions_of(s, now, operation):
+    """How many motions an operation checks: `roots_in` the round, then parts of what the slots' motions consist of."""
     batch = now.batch
-    if step == EXTEND:
-        return pieces(s, now) * batch
+    if operation == EXTEND:
+        return split(s, now) * batch
     most = ZERO
     for w in range(s.worker.lane, batch, lane_count()):
         most = max(most, np.float32(s.slots.steps[w]))
-    return roots_in(s, step) + int(greatest_lane(most)) * pieces(s, now) * batch
+    return roots_in(s, now) + int(greatest_lane(most)) * split(s, now) * batch
 
 
 @lean_njit
-def roots_in(s, step):
-    """How many roots a step looks at."""
-    return s.request.goals + 1 if step == PLANT else 0
+def roots_in(s, now):
+    """How many roots a round plants and checks: all, in the first one."""
+    return s.request.goal_count + 1 if now.straight and now.goal == 0 else 0
 
 
 @lean_njit
-def motion_of(s, now, step, item, roots):
+def motion_of(s, now, operation, item):
     """desk.a, desk.b become the ends of a motion -> must it be checked? A part of its way that is nearer to the
     tree may be known to be blocked; one lane looks, so that all agree."""
-    desk, slots, lane = s.desk, s.slots, s.worker.lane
-    if item < roots_in(s, step):
-        copy_all(roots[item * s.request.dof :], desk.a)
+    desk, slots, lane, roots = s.desk, s.slots, s.worker.lane, roots_in(s, now)
+    if item < roots:
+        copy_root(s, item, desk.a)
         copy_all(desk.a, desk.b)
         return True
-    item -= roots_in(s, step)
+    item -= roots
     w, part = item % now.batch, item // now.batch
-    which, q, near, parts = extended(now, w), slot_at(s, w).q, 0, pieces(s, now)
-    if step == EXTEND:
-        if sum_lanes(peek(slots.fate, w) if lane == 0 else 0) != PROPOSED:
+    which, q, near, parts = extended(now, w), slot_at(s, w).q, 0, split(s, now)
+    if operation == EXTEND:
+        if sum_lanes(peek(slots.result, w) if lane == 0 else 0) != ADVANCED:
             return False
         near = int(slots.parent[w])
     else:
@@ -321,28 +338,38 @@ def motion_of(s, now, step, item, roots):
 
 
 @lean_njit
-def conclude(s, now, step, item, is_free):
+def conclude(s, now, operation, item, is_free):
     """Write down whether a motion is free: of a root, of a slot's sample, or of a part of its connection."""
-    lane = s.worker.lane
-    if item < roots_in(s, step):
+    lane, roots = s.worker.lane, roots_in(s, now)
+    if item < roots:
         if not is_free:
             remove(s, item)
         elif lane == 0:
             add(s.board.free_start if item == 0 else s.board.free_goals, 0, 1)
     elif not is_free and lane == 0:
-        item -= roots_in(s, step)
+        item -= roots
         w, part = item % now.batch, item // now.batch
-        if step == EXTEND:
-            s.slots.fate[w] = BLOCKED
+        if operation == EXTEND:
+            s.slots.result[w] = TRAPPED
         else:
-            lower(s.slots.reached, w, part // pieces(s, now))
+            lower(s.slots.reached, w, part // split(s, now))
 
 
 @lean_njit
-def plant(s, root, q):
+def copy_root(s, root, q):
+    """q becomes the start, or goal `root` - 1."""
+    if root == 0:
+        copy_all(s.ends.start, q)
+    else:
+        copy_all(s.ends.goals[(root - 1) * len(q) :], q)
+
+
+@lean_njit
+def plant(s, root):
     """A root: the start, or goal `root` - 1."""
     tree, i, lane = tree_at(s, 0 if root == 0 else 1), max(root - 1, 0), s.worker.lane
-    put(tree.nodes, i, q, lane)
+    copy_root(s, root, s.desk.a)
+    put(tree.nodes, i, s.desk.a, lane)
     if lane == 0:
         tree.cost[i], tree.blocked[i], tree.parents[i] = ZERO, ZERO, -1 - i
 
@@ -372,15 +399,15 @@ def append(s, now):
     if max(count_a, count_b) > request.capacity:
         return FULL, 0, now
     for w in range(worker.number, now.batch, worker.count):
-        if s.slots.fate[w] == GROWN:
+        if s.slots.result[w] == ADVANCED:
             add_nodes(s, now, w)
-        elif s.slots.fate[w] == BLOCKED:
+        elif s.slots.result[w] == TRAPPED:
             note_blocked(s, now, w)
     if first:
         s.board.drawn[0], s.board.counts[0], s.board.counts[1] = drawn, count_a, count_b
         s.board.lengths[0], s.board.lengths[1] = shorter, closer
     goal, batch = now.goal + now.batch, batch_after(request, drawn)
-    straight = now.straight and goal < request.goals
+    straight = now.straight and goal < request.goal_count
     return SEARCHING, 0, Round(straight, goal, drawn, batch, count_a, count_b, shorter, closer)
 
 
@@ -402,9 +429,9 @@ def outcome(s, now):
     request, slots, new_a, new_b, best, winner = s.request, s.slots, 0, 0, FAR, -1
     blocked, free, outside = 0, 0, 0
     for w in range(s.worker.lane, now.batch, lane_count()):
-        blocked += slots.fate[w] == BLOCKED
-        outside += slots.fate[w] == LOST
-        if slots.fate[w] == GROWN:
+        blocked += slots.result[w] == TRAPPED
+        outside += slots.result[w] == OUTSIDE
+        if slots.result[w] == ADVANCED:
             which, reached, q = extended(now, w), int(slots.reached[w]), slot_at(s, w).q
             grown = 0 if now.straight else 1
             free += grown
@@ -419,8 +446,8 @@ def outcome(s, now):
                     best, winner = cost, w
     best, winner = least_lane(best, winner)
     blocked, free, outside = sum_lanes(blocked), sum_lanes(free), sum_lanes(outside)
-    shorter = changed(now.shorter, blocked - FREE * free, request.shortest)
-    closer = changed(now.closer, blocked - OUTSIDE * outside, request.closest)
+    shorter = changed(now.shorter, blocked - PER_FREE * free, request.shortest)
+    closer = changed(now.closer, blocked - PER_OUTSIDE * outside, request.closest)
     return sum_lanes(new_a), sum_lanes(new_b), shorter, closer, winner
 
 
@@ -457,7 +484,7 @@ def nodes_before(s, now, w):
     """How many nodes the slots before slot w add to its tree, and to the other one."""
     this, that = 0, 0
     for v in range(s.worker.lane, w, lane_count()):
-        if s.slots.fate[v] == GROWN:
+        if s.slots.result[v] == ADVANCED:
             same = extended(now, v) == extended(now, w)
             grown, met = 0 if now.straight else 1, int(s.slots.reached[v])
             this += grown if same else met

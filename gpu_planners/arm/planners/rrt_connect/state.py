@@ -10,10 +10,10 @@ from ....parallel.team import Worker
 from ..blocked import KEPT
 from ..node_store import Desk
 from ..shorten import cuts_sizes, open_cuts
-from .request import Bounds, Request, bounds_sizes, open_bounds
+from .request import HEAD, Bounds, Ends, Request, bounds_sizes, open_bounds, open_ends
 
 CORNERS = 1024  # of a path, at most
-BOARD = 16  # numbers before SearchTree.parents: the team's barrier and the Board
+TEAM = 2  # int32 of a team at the beginning of the memory: its barrier, and the request that it is at
 
 
 class Buffers(NamedTuple):
@@ -29,23 +29,41 @@ class Buffers(NamedTuple):
     ints: np.ndarray
 
 
+class Board(NamedTuple):
+    """What the workers tell each other, and what outlives a call."""
+
+    drawn: np.ndarray = ints("1")  # samples
+    counts: np.ndarray = ints("2")  # nodes of the trees
+    free_goals: np.ndarray = ints("1")  # how many are free
+    free_start: np.ndarray = ints("1")
+    goal: np.ndarray = ints("1")  # which one was reached
+    corners: np.ndarray = ints("1")  # of the path
+    lengths: np.ndarray = ints("2")  # Round.shorter and closer
+    # is the time up? A flag for each half of an operation, so that nobody raises it again before all have read it
+    halt: np.ndarray = ints("2")
+
+
+board_sizes, open_board, _ = layout(Board)
+_, BOARD = board_sizes.py_func()
+
+
 class SearchTree(NamedTuple):
     """One tree, or both, the start's before the goals'."""
 
-    nodes: np.ndarray = floats("2 * capacity * dof")  # in tiles of node_store
-    cost: np.ndarray = floats("2 * capacity")  # of the way to a node
-    blocked: np.ndarray = floats("2 * capacity")  # not 0: a node failed to extend, and takes samples of its domain only
-    parents: np.ndarray = ints("2 * capacity", gap="BOARD")  # of a root: -1 - its number
     log_ends: np.ndarray = floats(f"2 * {KEPT} * dof")  # of both trees: see `blocked`
-    log_seen: np.ndarray = ints(f"{KEPT}")
+    log_seen: np.ndarray = ints(f"{KEPT}", gap=f"{BOARD}")
     log_tree: np.ndarray = ints(f"{KEPT}")
+    nodes: np.ndarray = floats("2 * capacity * dof")  # in tiles of node_store
+    cost: np.ndarray = floats("2 * capacity")  # of the path to a node
+    blocked: np.ndarray = floats("2 * capacity")  # not 0: a node failed to extend, and takes samples of its domain only
+    parents: np.ndarray = ints("2 * capacity")  # of a root: -1 - its number
 
 
 class Slots(NamedTuple):
     """One entry for each sample of a round."""
 
     q: np.ndarray = floats("batch * dof")  # the node that it may become
-    fate: np.ndarray = ints("batch")  # what became of it: LOST, ...
+    result: np.ndarray = ints("batch")  # of EXTEND: OUTSIDE, ...
     parent: np.ndarray = ints("batch")  # in its own tree
     target: np.ndarray = ints("batch")  # the nearest node of the other tree
     steps: np.ndarray = ints("batch")  # of the way to there
@@ -58,25 +76,12 @@ class Slot(NamedTuple):
     q: np.ndarray
 
 
-class Board(NamedTuple):
-    """What the workers tell each other, and what outlives a call; the first number is the team's barrier."""
-
-    drawn: np.ndarray = ints("1", gap="1")  # samples
-    counts: np.ndarray = ints("2")  # nodes of the trees
-    free_goals: np.ndarray = ints("1")  # how many are free
-    free_start: np.ndarray = ints("1")
-    goal: np.ndarray = ints("1")  # which one was reached
-    corners: np.ndarray = ints("1")  # of the path
-    lengths: np.ndarray = ints("2")  # Round.shorter and closer
-    # is the time up? A flag for every other step, so that nobody raises it again before all have read it
-    halt: np.ndarray = ints("2")
-
-
 class Search(NamedTuple):
     """A search, as one lane of one worker sees it. trees: both, in one; deadline: of clock_ns()"""
 
     request: Request
     bounds: Bounds
+    ends: Ends
     trees: SearchTree
     slots: Slots
     board: Board
@@ -85,11 +90,9 @@ class Search(NamedTuple):
     worker: Worker
 
 
-tree_sizes, open_trees = layout(SearchTree, "dof capacity")
-slots_sizes, open_slots = layout(Slots, "dof batch")
-_, open_board = layout(Board)
-_trees, _slots, _bounds, _cuts = map(on_host, (tree_sizes, slots_sizes, bounds_sizes, cuts_sizes))
-trees_on_host = on_host(open_trees)
+tree_sizes, open_trees, _ = layout(SearchTree, "dof capacity")
+slots_sizes, open_slots, _ = layout(Slots, "dof batch")
+_slots, _bounds, _cuts = map(on_host, (slots_sizes, bounds_sizes, cuts_sizes))
 
 
 def work_sizes(dof: int, batch: int, workers: int) -> tuple[int, int]:
@@ -98,22 +101,17 @@ def work_sizes(dof: int, batch: int, workers: int) -> tuple[int, int]:
     return sum(part[0] for part in parts), sum(part[1] for part in parts)
 
 
-def state_sizes(dof: int, capacity: int, batch: int, workers: int) -> tuple[int, int]:
-    """-> lengths of a float32 and an int32 buffer that have room for all of a search's Buffers."""
-    trees, work = _trees(dof, capacity), work_sizes(dof, batch, workers)
-    return trees[0] + work[0], trees[1] + work[1]
-
-
 @lean_njit
-def open_search(request, buffers, desk, deadline, worker):
+def open_search(request, row, buffers, desk, deadline, worker):
     """-> the Search, and the Cuts of the path that it will find."""
     dof, floats, ints = request.dof, buffers.floats, buffers.ints
     trees = open_trees(buffers.tree_floats, buffers.tree_ints, dof, request.capacity)
     slots, board = open_slots(floats, ints, dof, request.batch), open_board(buffers.tree_ints)
     n_floats, n_ints = slots_sizes(dof, request.batch)
-    bounds = open_bounds(floats[n_floats:], dof)
-    cuts = open_cuts(floats[n_floats + bounds_sizes(dof)[0] :], ints[n_ints:], dof, CORNERS, worker)
-    return Search(request, bounds, trees, slots, board, desk, deadline, worker), cuts
+    n_bounds, _ = bounds_sizes(dof)
+    bounds, ends = open_bounds(floats[n_floats:], dof), open_ends(row[HEAD + n_bounds :], dof, request.goal_count)
+    cuts = open_cuts(floats[n_floats + n_bounds :], ints[n_ints:], dof, CORNERS, worker)
+    return Search(request, bounds, ends, trees, slots, board, desk, deadline, worker), cuts
 
 
 @lean_njit
@@ -121,7 +119,7 @@ def tree_at(s, which):
     """SearchTree 0, the start's, or 1, the goals'."""
     trees, first = s.trees, which * s.request.capacity
     own = trees.nodes[first * s.request.dof :], trees.cost[first:], trees.blocked[first:], trees.parents[first:]
-    return SearchTree(*own, trees.log_ends, trees.log_seen, trees.log_tree)
+    return SearchTree(trees.log_ends, trees.log_seen, trees.log_tree, *own)
 
 
 @lean_njit

@@ -5,31 +5,43 @@ to the best of them by a free motion (`extend`). Those that were joined become n
 itself as a better parent to the nodes near it, also to those of its own round (`offer`), and each node takes its best
 offer (`take`). Offers are judged by the costs before the round, and a parent's cost is never above its child's, so
 nobody is offered to an ancestor, and taking all offers at once leaves a tree.
-
-TreeBuffers holds the tree's memory for the host, and on the CPU lets it grow.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
-from ....device import lean_njit, njit
-from ....parallel import team
-from ....parallel.layout import on_host
-from ....parallel.team import any_lane, clock_ns, lane_count, late, least_lane, meet, sum_lanes, sync_lanes
-from ...spaces.interface import END_FREE, NOTHING, motion_free, space_of
+from ....device import lean_njit
+from ....parallel.sampling import joined_halves
+from ....parallel.team import any_lane, clock_ns, deadline_in, lane_count, late, least_lane, meet, sum_lanes, sync_lanes
+from ...spaces.interface import END_FREE, NOTHING, motion_free
 from ..blocked import clear_log, log_blocked
-from ..node_store import FAR, ONE, ZERO, new_desk, place, put, whole_tiles
-from . import state
+from ..node_store import FAR, ONE, ZERO, place, put
 from .draws import TWO, draw, log_ellipsoid
 from .near import Window, check_offers, halted, offer, scan, take
-from .state import NEAR, NONE, ROOT, UNREACHED, Growth, TreeAsk, TreeJob, apart, cost_of, fetch, first_node, open_growth
+from .state import NEAR, NONE, ROOT, UNREACHED, TreeJob, apart, cost_of, fetch, first_node, open_growth, open_request
 
 LEAST_ROUND, SHARE = 32, 4  # a round takes this share of the samples so far, at least LEAST_ROUND, `batch` at most
 SHRINK = np.float32(0.7)  # of the squared radius, while there are more than NEAR nodes within
 SAME = np.float32(1e-12)  # squared distance of a sample that is a node already
 TINY = np.float32(1e-30)
+
+
+@lean_njit
+def grow_tree(floats, ints, own_floats, desk, worker):
+    """Answer a TreeRequest: see `host`."""
+    ask = open_request(floats, ints)
+    seed, deadline = joined_halves(ask.seed_low, ask.seed_high), deadline_in(ask.left_ms)
+    growth = open_growth(ask, own_floats, worker.memory)
+    board, first = growth.board, worker.number == 0 and worker.lane == 0
+    if ask.fresh:
+        if first:
+            board.count[0], board.drawn[0], board.halt[0], board.best_node[0], board.best[0] = 0, 0, 0, NONE, FAR
+        meet(worker)
+    grow(TreeJob(growth, desk, seed, deadline, worker), ask.rounds)
+    if first:
+        ask.count[0], ask.drawn[0], ask.best_node[0] = board.count[0], board.drawn[0], board.best_node[0]
+        ask.best[0] = board.best[0]
 
 
 @lean_njit
@@ -85,10 +97,13 @@ def grow(job, rounds):
 def begin(g, worker):
     """Goals and start become nodes, the start as if sample 0 had been joined."""
     dof, goals, start, tree, lane = g.ask.dof, g.ask.goals, first_node(g), g.tree, worker.lane
+    if worker.number == 0:
+        for k in range(lane, dof, lane_count()):
+            tree.lower[k], tree.upper[k], tree.scale[k] = g.ask.lower[k], g.ask.upper[k], g.ask.scale[k]
     for of in range(worker.number, goals + 1, worker.count):
         i = start if of == goals else of
         for k in range(lane, dof, lane_count()):
-            tree.nodes[place(i, k, dof)] = g.tree.points[of * dof + k] * g.tree.scale[k]
+            tree.nodes[place(i, k, dof)] = g.ask.ends[of * dof + k] * g.ask.scale[k]
         if lane == 0:
             tree.parent[i], tree.edge[i], tree.region[i] = UNREACHED, ZERO, of
             tree.offered[i], tree.taker[i] = FAR, FAR
@@ -314,69 +329,3 @@ def inside_of_worker(job, n):
                 inside += 1
                 break
     return sum_lanes(inside)
-
-
-growth_on_host = on_host(open_growth)
-
-
-class TreeBuffers:
-    """The two buffers of a Growth, in the host's memory.
-
-    floats, ints: the beginnings of both, as the last rounds left them
-    """
-
-    checker: Any
-    ask: TreeAsk
-    floats: np.ndarray
-    ints: np.ndarray
-
-    def begin(self, checker, ask: TreeAsk, floats: np.ndarray, ints: np.ndarray) -> None:
-        """A new tree, whose buffers begin so."""
-        self.checker, self.ask = checker, ask
-        self._hosts = self._allocate(*state.growth_sizes(ask))
-        self.floats, self.ints = self._hosts[0][: len(floats)], self._hosts[1][: state.INT_HEAD]
-        self.floats[:], self.ints[:] = floats, ints
-        self._send(len(floats), state.INT_HEAD)
-
-    def make_room(self, nodes: int) -> None:
-        """For so many nodes in all."""
-        if nodes > self.ask.capacity:
-            kept, floats, ints = [part.copy() for part in self.growth().tree], self.floats.copy(), self.ints.copy()
-            larger = self.ask._replace(capacity=whole_tiles(max(nodes, 2 * self.ask.capacity)))
-            ints[1 + TreeAsk._fields.index("capacity")] = larger.capacity
-            self.begin(self.checker, larger, floats, ints)
-            for values, part in zip(kept, growth_on_host(*self._hosts).tree):
-                part[: len(values)] = values
-            self._send(*map(len, self._hosts))
-
-    @property
-    def board(self) -> state.TreeBoard:
-        """As the last rounds left it."""
-        return state.open_board.py_func(self.floats, self.ints)
-
-    def growth(self) -> Growth:
-        """All of it, as the last rounds left it."""
-        self._fetch(*state.tree_end(self.ask))
-        return growth_on_host(*self._hosts)
-
-    def _allocate(self, n_floats, n_ints):
-        """Memory is only touched as far as the tree grows."""
-        self._desk = new_desk(space_of(self.checker), int(self.ask.dof))
-        return np.empty(n_floats, dtype=np.float32), np.empty(n_ints, dtype=np.int32)
-
-    def _send(self, n_floats, n_ints):
-        """Bring the beginnings of both to where the tree grows."""
-
-    def _fetch(self, n_floats, n_ints):
-        """Bring the beginnings of both to the host."""
-
-    def grow(self, rounds: int, left_ms: int, seed: np.uint64) -> None:
-        """Some rounds of samples, for at most so long."""
-        _grow(*self._hosts, rounds, left_ms, seed, self._desk)
-
-
-@njit
-def _grow(floats, ints, rounds, left_ms, seed, desk):
-    worker = team.Worker(0, 1, 0, 0, 1, team.borrowed(ints), team.borrowed(ints))
-    growth = open_growth(team.borrowed(floats), team.borrowed(ints))
-    grow(TreeJob(growth, team.borrowed(desk), seed, team.deadline_in(left_ms), worker), rounds)

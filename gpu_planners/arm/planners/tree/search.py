@@ -8,21 +8,36 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ....parallel.sampling import folded_seed
+from ....parallel.layout import on_host
+from ....parallel.sampling import folded_seed, halves
 from ....parallel.team import left_ms
 from ....settings import setting
 from ..blocked import explained, read_log
+from ..host import host_for
+from ..message import head_of
 from ..node_store import FAR, place, whole_tiles
 from ..query import Query, dry_query, open_query, warm_once
 from ..result import PlanningResult
 from ..settings import RANGE_RULE, PlannerSettings
 from ..shortcut import shortcut, warm_up_shortcut
-from .growth import TreeBuffers
-from .state import NONE, ROOT, TreeAsk, new_heads
+from .growth import grow_tree
+from .state import (
+    NONE,
+    ROOT,
+    WORKERS,
+    Growth,
+    open_growth,
+    open_request,
+    own_sizes,
+    request_sizes,
+    tree_sizes,
+    write_request,
+)
 
 LOOK = 64  # samples between two looks at the best path on the CPU, or one round
 CUDA_BATCH = 2048  # fills an H200
 FIRST_NODES = 1 << 17  # room at first, 7 MB for an arm of nine links
+growth_on_host = on_host(open_growth)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +90,7 @@ def plan(
             break
     if not history:
         failed = query.exhausted if search.drawn >= settings.max_samples else query.timed_out
-        return explained(replace(failed(search.drawn), **read_log(search.buffers.growth().tree)), checker)
+        return explained(replace(failed(search.drawn), **read_log(search.growth().tree)), checker)
     path, goal, at_goal = search.path()
     path = shortcut(path, checker, settings.shortcut_rounds, seed, query.weights, query.deadline)
     return query.solved(path, goal, search.drawn, at_goal, history)
@@ -95,39 +110,42 @@ class TreeSearch:
         self, query: Query, settings: TreeSettings, seed: int, star: bool, radius_factor: float, informed: bool
     ):
         dof, goals, checker = len(query.start), len(query.goals), query.checker
-        self.query, self.seed, self.goal_radius = query, np.uint64(seed), float(np.float32(settings.goal_radius))
+        self.query, self.goal_radius = query, float(np.float32(settings.goal_radius))
         on_cpu = checker.device == "cpu"
         self.batch = min(settings.batch or (LOOK if on_cpu else CUDA_BATCH), settings.max_samples)
         self.rounds = max(1, LOOK // self.batch) if on_cpu else max(8, 512 // self.batch)
         self.most, self.drawn, self.cost, self.best = settings.max_samples, 0, np.inf, NONE
         self.first = whole_tiles(goals)
-        self.count = self.first + 1
+        self.count, self.capacity = self.first + 1, whole_tiles(self.first + 1 + min(settings.max_samples, FIRST_NODES))
         scale = np.sqrt(query.weights.astype(np.float64))
-        ask = TreeAsk(
-            dof=dof,
+        self._host = host_for(checker, grow_tree, most_workers=WORKERS)
+        self._message = self._host.message(*request_sizes.py_func(dof, goals))
+        low, high = halves(seed)
+        write_request(
+            *self._message,
+            *(dof, goals),
+            **head_of(checker),
             goals=goals,
-            capacity=whole_tiles(self.first + 1 + min(settings.max_samples, FIRST_NODES)),
             batch=self.batch,
             most=settings.max_samples,
             star=star,
             informed=informed,
+            fresh=True,
+            rounds=self.rounds,
+            seed_low=low,
+            seed_high=high,
             reach=settings.range or FAR,
-            goal_radius=np.float32(settings.goal_radius),
-            goal_bias=np.float32(settings.goal_bias),
-            log_factor=np.float32(math.log(radius_factor)),
-            log_ball=np.float32(dof / 2 * math.log(math.pi) - math.lgamma(dof / 2 + 1)),
+            goal_radius=settings.goal_radius,
+            goal_bias=settings.goal_bias,
+            log_factor=math.log(radius_factor),
+            log_ball=dof / 2 * math.log(math.pi) - math.lgamma(dof / 2 + 1),
             log_measure=np.log((query.upper.astype(np.float64) - query.lower) * scale).sum(),
+            lower=query.lower * scale,
+            upper=query.upper * scale,
+            scale=scale,
+            ends=np.concatenate([query.goals, query.start[None]]).ravel(),
         )
-        if on_cpu:
-            self.buffers: Any = TreeBuffers()
-        else:
-            from .cuda import cuda_buffers
-
-            self.buffers = cuda_buffers(checker.device, checker.scratch_sizes)
-        vectors = query.lower * scale, query.upper * scale, scale, query.goals, query.start
-        floats, ints = new_heads(ask)
-        floats = np.concatenate([floats, *(vector.ravel() for vector in vectors)]).astype(np.float32)
-        self.buffers.begin(checker, ask, floats, ints)
+        self._make_room(self.capacity)
 
     def least_cost(self) -> float:
         """No path costs less."""
@@ -137,15 +155,40 @@ class TreeSearch:
 
     def advance(self) -> None:
         """Some rounds of samples."""
-        self.buffers.make_room(self.count + min(self.rounds * self.batch, self.most - self.drawn))
-        self.buffers.grow(self.rounds, left_ms(self.query.deadline), self.seed)
-        board = self.buffers.board
-        self.drawn, self.count, self.best = int(board.drawn[0]), int(board.count[0]), int(board.best_node[0])
-        self.cost = float(board.best[0]) if self.best != NONE else np.inf
+        nodes = self.count + min(self.rounds * self.batch, self.most - self.drawn)
+        if nodes > self.capacity:
+            self._make_room(whole_tiles(max(nodes, 2 * self.capacity)), self.growth())
+        write_request(*self._message, left_ms=left_ms(self.query.deadline))
+        self._host.run(self.query.checker)
+        write_request(*self._message, fresh=False)
+        answer = open_request.py_func(*self._message)
+        self.drawn, self.count, self.best = int(answer.drawn[0]), int(answer.count[0]), int(answer.best_node[0])
+        self.cost = float(answer.best[0]) if self.best != NONE else np.inf
+
+    def growth(self) -> Growth:
+        """The tree, as the last rounds left it, without what belongs to the samples of a round."""
+        return self._opened(*self._host.fetch(*tree_sizes.py_func(len(self.query.start), self.capacity)))
+
+    def _opened(self, floats, ints):
+        return growth_on_host(open_request.py_func(*self._message), floats, ints)
+
+    def _make_room(self, capacity, kept=None):
+        """For so many nodes. kept: the Growth that goes on"""
+        dof, self.capacity = len(self.query.start), capacity
+        if kept:
+            before = [part.copy() for part in (*kept.board, *kept.tree)]
+        write_request(*self._message, capacity=capacity)
+        self._host.memory(*own_sizes(dof, capacity, self.batch))
+        if kept:
+            larger = [np.zeros(n, t) for n, t in zip(tree_sizes.py_func(dof, capacity), (np.float32, np.int32))]
+            growth = self._opened(*larger)
+            for part, values in zip((*growth.board, *growth.tree), before):
+                part[: len(values)] = values
+            self._host.send(*larger)
 
     def path(self) -> tuple[np.ndarray, int, bool]:
         """-> (K, dof) the best path, the number of the goal at or near its end, is its end that goal itself."""
-        growth, dof, chain = self.buffers.growth(), len(self.query.start), [self.best]
+        growth, dof, chain = self.growth(), len(self.query.start), [self.best]
         parent = growth.tree.parent
         while parent[chain[-1]] != ROOT:
             chain.append(int(parent[chain[-1]]))

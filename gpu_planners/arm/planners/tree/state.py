@@ -1,4 +1,4 @@
-"""What the growth of a tree works on: the records of its compiled code, made of two flat buffers.
+"""What the growth of a tree works on: its message to and from the host, and the records in the team's own memory.
 
 Goals are nodes from the beginning, without a parent until a new node reaches them; they come first, the start follows
 in the next tile. Coordinates of nodes are scaled by the square roots of the weights, so that distances are costs. Costs
@@ -15,6 +15,7 @@ from ....device import lean_njit
 from ....parallel.layout import Float32, Int32, floats, ints, layout
 from ....parallel.team import Worker
 from ..blocked import KEPT
+from ..message import BARRIER
 from ..node_store import FAR, TILE, ZERO, Desk, place
 
 NEAR = 256  # near nodes of a sample at most
@@ -22,51 +23,62 @@ WORKERS = 4096  # at most
 ROOT, UNREACHED, NONE = -1, -2, -1
 
 
-class TreeAsk(NamedTuple):
-    """What does not change during a query: numbers at the beginning of both buffers."""
+class TreeRequest(NamedTuple):
+    """The message (`host`): some rounds of samples, and what has become of the tree after them."""
 
-    dof: Int32 = ints(gap="1")  # behind the team's barrier
+    dof: Int32 = ints()
+    mode: Int32 = ints()  # of the motion check
     goals: Int32 = ints()
     capacity: Int32 = ints()
     batch: Int32 = ints()  # samples of a round at most
     most: Int32 = ints()  # samples of the query
     star: bool = ints()  # rewire, as RRT* does
     informed: bool = ints()  # draw where a shorter path may pass
+    fresh: bool = ints()  # a new tree; else it grows on
+    rounds: int = ints()
+    left_ms: int = ints()  # until the deadline
+    seed_low: int = ints()
+    seed_high: int = ints()
+    count: np.ndarray = ints("1")  # type: ignore[assignment]  # the answer: nodes; nobody calls the method of this name
+    drawn: np.ndarray = ints("1")  # samples
+    best_node: np.ndarray = ints("1")  # the end of the best path, -1: none
+    step: Float32 = floats()  # of the motion check
     reach: Float32 = floats()  # longest motion that is added at once
     goal_radius: Float32 = floats()  # a path may end so close to a goal
     goal_bias: Float32 = floats()  # share of the samples that are drawn at a goal
     log_factor: Float32 = floats()  # logarithm of the factor of the near radius,
     log_ball: Float32 = floats()  # of the unit ball's volume,
     log_measure: Float32 = floats()  # and of the measure of the box that samples are drawn from
+    best: np.ndarray = floats("1")  # the answer: cost of the best path, FAR: none
+    lower: np.ndarray = floats("dof")  # bounds of samples, scaled
+    upper: np.ndarray = floats("dof")
+    scale: np.ndarray = floats("dof")  # sqrt(weight)
+    ends: np.ndarray = floats("(goals + 1) * dof")  # the goals and the start
 
 
 class TreeBoard(NamedTuple):
-    """What the workers tell each other, and what outlives a launch; it lies behind the numbers of TreeAsk."""
+    """What the workers tell each other, and what outlives a launch; the barrier of the team lies before it."""
 
-    count: np.ndarray = ints("1", gap="8")  # type: ignore[assignment]  # nodes; nobody calls the method of this name
+    count: np.ndarray = ints("1", gap=f"{BARRIER}")  # type: ignore[assignment]  # nodes
     drawn: np.ndarray = ints("1")  # samples
     best_node: np.ndarray = ints("1")  # the end of the best path, -1: none
     inside: np.ndarray = ints("1")  # how many of the first `looked` nodes lie in the informed set
     looked: np.ndarray = ints("1")
     halt: np.ndarray = ints("1")  # 1 when the time is up
-    best: np.ndarray = floats("1", gap="6")  # cost of the best path, FAR: none
-
-
-INT_HEAD, FLOAT_HEAD = 16, 8  # numbers of TreeAsk and TreeBoard
+    best: np.ndarray = floats("1")  # cost of the best path, FAR: none
 
 
 class Tree(NamedTuple):
-    """The sampled space, behind the heads, and the tree in it. A row of a tile begins a line of the cache."""
+    """The sampled space and the tree in it, behind the board. A row of a tile begins a line of the cache."""
 
-    lower: np.ndarray = floats("dof", gap="FLOAT_HEAD")  # bounds of samples, scaled
+    lower: np.ndarray = floats("dof", gap="BOARD_FLOATS")  # of the request
     upper: np.ndarray = floats("dof")
-    scale: np.ndarray = floats("dof")  # sqrt(weight)
-    points: np.ndarray = floats("(goals + 1) * dof")  # the goals and the start, as they are
-    nodes: np.ndarray = floats("capacity * dof", gap="-(FLOAT_HEAD + (4 + goals) * dof) % 32")  # in tiles, scaled
+    scale: np.ndarray = floats("dof")
+    nodes: np.ndarray = floats("capacity * dof", gap="-(BOARD_FLOATS + 3 * dof) % 32")  # in tiles, scaled
     edge: np.ndarray = floats("capacity")  # length of the motion from the parent
     offered: np.ndarray = floats("capacity")  # the least cost offered by a new parent,
     taker: np.ndarray = floats("capacity")  # and which sample of the round that is
-    parent: np.ndarray = ints("capacity", gap="INT_HEAD")
+    parent: np.ndarray = ints("capacity", gap="BOARD_INTS")
     region: np.ndarray = ints("capacity")  # the goal in whose region a node lies, or -1
     log_ends: np.ndarray = floats(f"2 * {KEPT} * dof")  # see `blocked`
     log_seen: np.ndarray = ints(f"{KEPT}")
@@ -89,16 +101,17 @@ class TreeSlots(NamedTuple):
     inside: np.ndarray = ints("WORKERS")
 
 
-_, open_ask = layout(TreeAsk)
-_, open_board = layout(TreeBoard)
-tree_sizes, open_tree = layout(Tree, "dof goals capacity")
-slots_sizes, open_slots = layout(TreeSlots, "dof batch")
+request_sizes, open_request, write_request = layout(TreeRequest, "dof goals")
+board_sizes, open_board, _ = layout(TreeBoard)
+BOARD_FLOATS, BOARD_INTS = board_sizes.py_func()
+tree_sizes, open_tree, _ = layout(Tree, "dof capacity")
+slots_sizes, open_slots, _ = layout(TreeSlots, "dof batch")
 
 
 class Growth(NamedTuple):
     """A tree and all that belongs to it."""
 
-    ask: TreeAsk
+    ask: TreeRequest
     board: TreeBoard
     tree: Tree
     slots: TreeSlots
@@ -114,33 +127,17 @@ class TreeJob(NamedTuple):
     worker: Worker
 
 
-def new_heads(ask: TreeAsk) -> tuple[np.ndarray, np.ndarray]:
-    """(FLOAT_HEAD,) float32, (INT_HEAD,) int32: the beginnings of a new tree's buffers."""
-    n_floats, n_ints = 6, 7
-    floats, ints = np.zeros(FLOAT_HEAD, dtype=np.float32), np.zeros(INT_HEAD, dtype=np.int32)
-    ints[1 : 1 + n_ints], floats[:n_floats] = ask[:n_ints], ask[n_ints:]
-    board = open_board.py_func(floats, ints)
-    board.best_node[0], board.best[0] = NONE, FAR
-    return floats, ints
-
-
 @lean_njit
-def open_growth(floats, ints):
-    """The two buffers as a Growth."""
-    ask = open_ask(floats, ints)
-    n_floats, n_ints = tree_sizes(ask.dof, ask.goals, ask.capacity)
+def open_growth(ask, floats, ints):
+    """-> Growth. floats, ints: the team's own memory"""
+    n_floats, n_ints = tree_sizes(ask.dof, ask.capacity)
     slots = open_slots(floats[n_floats:], ints[n_ints:], ask.dof, ask.batch)
-    return Growth(ask, open_board(floats, ints), open_tree(floats, ints, ask.dof, ask.goals, ask.capacity), slots)
+    return Growth(ask, open_board(floats, ints), open_tree(floats, ints, ask.dof, ask.capacity), slots)
 
 
-def tree_end(ask: TreeAsk) -> tuple[int, int]:
-    """How much of the float32 and of the int32 buffer comes before the slots."""
-    return tree_sizes.py_func(ask.dof, ask.goals, ask.capacity)
-
-
-def growth_sizes(ask: TreeAsk) -> tuple[int, int]:
-    """-> lengths of the float32 and of the int32 buffer of a Growth."""
-    (floats, ints), more = tree_end(ask), slots_sizes.py_func(ask.dof, ask.batch)
+def own_sizes(dof: int, capacity: int, batch: int) -> tuple[int, int]:
+    """-> lengths of the float32 and of the int32 of the team's own memory."""
+    (floats, ints), more = tree_sizes.py_func(dof, capacity), slots_sizes.py_func(dof, batch)
     return floats + more[0], ints + more[1]
 
 
