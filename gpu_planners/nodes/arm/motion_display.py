@@ -6,7 +6,6 @@ Markers cost more than planning, so both are made only when someone looks. After
 import time
 
 import numpy as np
-from geometry_msgs.msg import Point
 from scipy.spatial.transform import Rotation
 from std_msgs.msg import ColorRGBA
 from trajectory_msgs.msg import JointTrajectory
@@ -18,7 +17,7 @@ from ...arm.geometry.polytope import outward_triangles
 from ...arm.geometry.shapes import ShapeKind
 from ...arm.robot.attachment import own_shapes, shapes_of
 from ...arm.trajectory import Trajectory
-from ..common.pictures import Pictures, PosedMarkers
+from ..common.pictures import NOWHERE, Pictures, PosedMarkers, marker_of
 from ..common.ros import steady_clock
 from .arm_services import ArmServices, Planned
 from .conversions import pose_message, trajectory_of
@@ -164,9 +163,8 @@ def _lines(robot, path, tip_link):
     ]
 
 
-def _marker(namespace, number, kind, colour, size, pose, points=np.zeros((0, 3))):
+def _marker(namespace, number, kind, colour, size, pose, points=NOWHERE):
     """size: x, y, z; pose: (4, 4); points: (N, 3); metres"""
-    marker = Marker(ns=namespace, id=number, type=kind, action=Marker.ADD, color=colour, pose=pose_message(pose))
-    marker.scale.x, marker.scale.y, marker.scale.z = size
-    marker.points = [Point(x=x, y=y, z=z) for x, y, z in points.tolist()]
+    marker = marker_of(namespace, number, kind, colour, size, points)
+    marker.pose = pose_message(pose)
     return marker

@@ -1,12 +1,13 @@
 """Pictures for RViz: latched messages that are costly to make, made only where someone looks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import Point
 from rclpy.node import Node
 from rclpy.serialization import serialize_message
+from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
 from .ros import LATCHED, steady_clock
@@ -44,6 +45,7 @@ class Pictures:
             self._publishers[name].publish(self._pending.pop(name)())
 
 
+NOWHERE = np.zeros((0, 3))
 SAMPLE = np.array([-1.25e-300, 3.75e300, -7.5e-301])  # no other field of a marker has these bytes
 
 
@@ -63,6 +65,17 @@ def serialized_with_points(marker: Marker, points: np.ndarray) -> bytes:
     count = first - padding - 4
     number, all_points = np.uint32(len(points)).tobytes(), np.ascontiguousarray(points, float).tobytes()
     return data[:count] + number + data[count + 4 : first] + all_points + data[first + SAMPLE.nbytes :]
+
+
+def marker_of(
+    namespace: str, number: int, kind: int, colour: ColorRGBA, size: Sequence[float], points: np.ndarray = NOWHERE
+) -> Marker:
+    """A marker at the origin of a frame that is not named yet. size: x, y, z; points: (N, 3); metres"""
+    marker = Marker(ns=namespace, id=number, type=kind, action=Marker.ADD, color=colour)
+    marker.scale.x, marker.scale.y, marker.scale.z = size
+    marker.points = [Point(x=x, y=y, z=z) for x, y, z in points.tolist()]
+    marker.pose.orientation.w = 1.0
+    return marker
 
 
 class PosedMarkers:

@@ -1,10 +1,11 @@
 """Bases of the nodes. BaseNode: checked parameters, diagnostics, an end that leaves nothing behind. PlannerNode: one
 worker that plans, services and actions that it answers, compiling."""
 
+import contextlib
 import gc
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -16,7 +17,7 @@ from ...settings import Described
 from .actions import QueuedAction
 from .compiling import Background
 from .parameters import check_changes, declare
-from .request_error import NotBegunError
+from .request_error import NotBegunError, error_text
 from .ros import DEEP, steady_clock
 from .worker import Worker
 
@@ -69,6 +70,16 @@ class Diagnostics:
         if text:
             self._node.get_logger().error(text)
         self.publish()
+
+    @contextlib.contextmanager
+    def watched(self, what: str, text: str) -> Iterator[None]:
+        """Report what is raised as a problem with something, the text before it; what comes next may be right."""
+        try:
+            yield
+        except Exception as error:
+            self.set_problem(what, f"{text}: {error_text(error)}")
+        else:
+            self.set_problem(what, "")
 
     def fail(self, text: str) -> None:
         self._node.get_logger().error(text)

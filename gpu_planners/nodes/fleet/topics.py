@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from geometry_msgs.msg import Point, Pose
+from geometry_msgs.msg import Pose
 from nav_msgs.msg import OccupancyGrid, Path
 from rclpy.exceptions import InvalidTopicNameException
 from rclpy.validate_full_topic_name import validate_full_topic_name
@@ -19,7 +19,7 @@ from ...errors import GpuPlannersError
 from ...grid import GridMap
 from ..common.map_messages import as_poses, map_message
 from ..common.map_scene import Frames
-from ..common.pictures import Pictures
+from ..common.pictures import Pictures, marker_of
 from ..common.planner_node import PlannerNode
 from ..common.request_error import error_text, one_line
 from ..common.ros import seconds
@@ -126,12 +126,9 @@ def _pairs(one, other):
 def _marker(header, namespace, kind, colour, size, points, height=0.0, opacity=1.0):
     """size: x, y, z; points: (N, 2); height: of the points; metres"""
     red, green, blue = colour
-    at = [Point(x=x, y=y, z=height) for x, y in points.tolist()]
-    marker = Marker(header=header, ns=namespace, type=kind, points=at)
-    marker.color = ColorRGBA(r=red, g=green, b=blue, a=opacity)
-    marker.scale.x, marker.scale.y, marker.scale.z = size
-    marker.pose.orientation.w = 1.0
-    marker.action = Marker.ADD if len(points) else Marker.DELETE
+    at = np.column_stack([points, np.full(len(points), height)])
+    marker = marker_of(namespace, 0, kind, ColorRGBA(r=red, g=green, b=blue, a=opacity), size, at)
+    marker.header, marker.action = header, Marker.ADD if len(points) else Marker.DELETE
     return marker
 
 
@@ -167,6 +164,11 @@ TOPICS = (  # type, name, field of ids that have none any more
 )
 
 
+def _note_infinite(ids, points, faults):
+    for k in np.flatnonzero(~np.isfinite(points).all(axis=1)):
+        faults.setdefault(ids[k], f"its position is ({points[k, 0]}, {points[k, 1]}); allowed: finite numbers")
+
+
 class TopicFleet:
     """The topics ~/agent_states, ~/agent_goals and ~/occupied. The latest report on each agent waits until the worker
     takes it: nothing is lost, nothing piles up. The latest one is that with the latest stamp, or that came last.
@@ -190,7 +192,7 @@ class TopicFleet:
             node.create_subscription(kind, f"~/{topic}", partial(self._receive, topic, gone), DEPTH)
 
     def _receive(self, topic, gone, message):
-        try:
+        with self._node.state.watched(topic, f"a message on ~/{topic} was refused"):
             gone, frame, now = getattr(message, gone), message.header.frame_id, self._node.now()
             stamp = seconds(message.header.stamp) if topic == "agent_states" else 0.0
             _check_ids(message.ids, message.poses, gone)
@@ -201,13 +203,9 @@ class TopicFleet:
                     if before is None or before.pose is None or not 0 < stamp <= before.stamp:
                         latest[id] = LatestReport(before is not None and before.gone, pose, frame, now, stamp)
                 latest |= dict.fromkeys(gone, LatestReport(True, None, frame, now, stamp))
-            self._node.state.set_problem(topic, "")
-        except Exception as error:  # whatever it is, the next message may be right
-            self._node.state.set_problem(topic, f"a message on ~/{topic} was refused: {error_text(error)}")
-            return
-        if not self._queued:
-            self._queued = True
-            self._node.worker.do_aside(self._take)
+            if not self._queued:
+                self._queued = True
+                self._node.worker.do_aside(self._take)
 
     def _take(self):
         self._queued = False
@@ -215,13 +213,10 @@ class TopicFleet:
         self._taken()
 
     def take(self):
-        try:
+        with self._node.state.watched("topics", "what agents told was not taken"):
             self._take_states(self._reports("agent_states"))
             self._take_goals(self._reports("agent_goals"))
             self._take_occupied(self._reports("occupied"))
-            self._node.state.set_problem("topics", "")
-        except Exception as error:  # whatever it is, the next messages may be right
-            self._node.state.set_problem("topics", f"what agents told was not taken: {error_text(error)}")
 
     def _reports(self, topic):
         with self._lock:
@@ -233,11 +228,9 @@ class TopicFleet:
         for ids, poses, times, stamps, faults in self._by_frame(latest, "its pose"):
             yaws, turned = yaws_of(poses)
             points = poses.points[:, :2]
-            for k in np.flatnonzero(turned | ~np.isfinite(points).all(axis=1)):
-                what = f"its position is ({points[k, 0]}, {points[k, 1]}); allowed: finite numbers"
-                if turned[k]:
-                    what = f"its orientation is {poses.quaternions[k].tolist()}; {A_QUATERNION}"
-                faults.setdefault(ids[k], what)
+            for k in np.flatnonzero(turned):
+                faults.setdefault(ids[k], f"its orientation is {poses.quaternions[k].tolist()}; {A_QUATERNION}")
+            _note_infinite(ids, points, faults)
             self._fleet.take_states(ids, points, yaws, times, faults, stamps)
 
     def _take_goals(self, latest):
@@ -251,8 +244,7 @@ class TopicFleet:
         self._fleet.free([id for id, report in latest.items() if report.gone])
         for ids, poses, *_, faults in self._by_frame(latest, "its pose"):
             points = poses.points[:, :2]
-            for k in np.flatnonzero(~np.isfinite(points).all(axis=1)):
-                faults.setdefault(ids[k], f"its position is ({points[k, 0]}, {points[k, 1]}); allowed: finite numbers")
+            _note_infinite(ids, points, faults)
             self._fleet.take_occupied(ids, points, faults)
         self._fleet.keep()
 

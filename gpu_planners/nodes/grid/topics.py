@@ -12,9 +12,8 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from ...grid import GridMap, PathSet
 from ..common.map_messages import map_message
-from ..common.pictures import Pictures, serialized_with_points
+from ..common.pictures import Pictures, marker_of, serialized_with_points
 from ..common.planner_node import PlannerNode
-from ..common.request_error import error_text
 from .agent_planning import AgentsPlan
 from .conversions import agents_message
 
@@ -60,10 +59,8 @@ def path_lines(grid: GridMap, paths: PathSet, most_agents: int) -> np.ndarray:
 
 def paths_markers(lines: np.ndarray, header: Header, width: float) -> bytes:
     """A serialized visualization_msgs/MarkerArray of path_lines. width: metres"""
-    marker = Marker(header=header, ns="paths", type=Marker.LINE_LIST, color=PATH_COLOUR)
-    marker.scale.x = width
-    marker.pose.orientation.w = 1.0
-    marker.action = Marker.ADD if len(lines) else Marker.DELETE
+    marker = marker_of("paths", 0, Marker.LINE_LIST, PATH_COLOUR, (width, 0.0, 0.0))
+    marker.header, marker.action = header, Marker.ADD if len(lines) else Marker.DELETE
     return serialized_with_points(marker, np.pad(lines, ((0, 0), (0, 1))))
 
 
@@ -109,10 +106,6 @@ class TopicAgents:
 
     def _plan_now(self):
         self._queued = False
-        try:
+        with self._node.state.watched("topics", "the starts and goals of the topics"):
             self._plan(**self._messages)
-        except Exception as error:  # whatever it is, the next plan may succeed
-            self._node.state.set_problem("topics", f"the starts and goals of the topics: {error_text(error)}")
-            return
-        self._goals_are_new = False
-        self._node.state.set_problem("topics", "")
+            self._goals_are_new = False
