@@ -5,11 +5,12 @@ Every function that reads takes the error class of the caller's package, and rai
 """
 
 import contextlib
+import fcntl
 import os
 import re
 import stat
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import yaml
@@ -98,6 +99,18 @@ def write_whole(file: Path, data: bytes | memoryview) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def locked_file(path: Path, shared: bool = False) -> IO | None:
+    """The file, locked while it is open, so at most as long as this process lives; None where another one has it
+    locked. shared: with others that lock it so, too"""
+    file = open(path, "a")  # noqa: SIM115 - it is lent
+    try:
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file
 
 
 def read_array(

@@ -8,7 +8,7 @@ than S (`collision.reach`), none accelerates by more than 2 W S.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import checked
+from ..arguments import checked, number
 from ..errors import ConfigurationError, SettingsError, shown
 from ..ranges import GREATEST_LENGTH
 from .collision.reach import joint_reach
@@ -27,8 +27,7 @@ def swept_boxes(robot: RobotModel, path: ArrayLike, slack: float = SLACK) -> tup
     slack: metres, most that a point may leave its chord by in a step; smaller ones make more boxes
     Raises ConfigurationError for a path of another shape, SettingsError for a slack out of its range.
     """
-    if not LEAST_SLACK <= slack <= GREATEST_LENGTH:
-        raise SettingsError(f"slack is {shown(slack)}; allowed: {LEAST_SLACK:g} to {GREATEST_LENGTH:g} m")
+    slack = number("slack", slack, LEAST_SLACK, GREATEST_LENGTH, " m")
     path = robot.as_configurations(path)
     if not np.isfinite(path).all():
         raise ConfigurationError(f"path is {shown(path)}; allowed: finite numbers")

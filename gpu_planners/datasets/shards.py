@@ -9,7 +9,6 @@ A name stands for a whole file whatever ends a run (`files.write_whole`).
 """
 
 import contextlib
-import fcntl
 import io
 import json
 import os
@@ -19,7 +18,7 @@ from typing import Any
 
 from ..arguments import whole
 from ..errors import GpuPlannersError
-from ..files import UNFINISHED, file_path, read_text_file, write_whole
+from ..files import UNFINISHED, file_path, locked_file, read_text_file, write_whole
 from .recipe import FORMAT, differences
 from .schema import arrow, arrow_schema, digest_of, facts_of, plain_floats
 
@@ -177,11 +176,7 @@ def open_shards(
 def locked(folder: Path) -> Iterator[None]:
     """Make the folder, and keep other runs out of it. The lock goes with the process, however it ends."""
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / LOCK, "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise DatasetError(
-                f"another run is writing the data set '{folder}'; wait for it, or take another folder"
-            ) from None
+    with locked_file(folder / LOCK) or contextlib.nullcontext() as lock:
+        if lock is None:
+            raise DatasetError(f"another run is writing the data set '{folder}'; wait for it, or take another folder")
         yield

@@ -30,7 +30,8 @@ ABOUT = About(
 )
 RESOLUTION = 0.05  # metres a tile of the generated map
 GOALS = 16
-FALLEN, FALLEN_SIDE = 40, 16  # obstacles that fall on the map, and their side in tiles
+FALLEN = 40  # obstacles that fall on the map
+FALLEN_SIDE = 16  # side of one in tiles
 WALKED = 200  # paths of a request that are walked tile by tile
 COLUMNS = (
     "request, >agents, >with a path, >planning, >round trip, >answer, >longest path, costs by Dijkstra, paths walked"

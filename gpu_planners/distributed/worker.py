@@ -8,7 +8,6 @@ by the worker that has it. The system unlocks them when a process ends, however 
 """
 
 import contextlib
-import fcntl
 import os
 import pickle
 import socket
@@ -22,6 +21,7 @@ import numba
 
 from ..device import resolve_devices
 from ..errors import GpuPlannersError, WorkerError, shortened
+from ..files import locked_file
 
 KEPT = 2  # works of which a worker keeps what the pieces share
 CORES = "cores"  # the slot of a worker on the CPU while it works
@@ -143,22 +143,11 @@ def _take_slot(names: Sequence[str]) -> tuple[str, IO]:
     number = 0
     while True:
         for each in dict.fromkeys(names):
-            if file := _locked(_folder() / f"{each.replace(':', '-')}.{number}", fcntl.LOCK_EX):
+            if file := locked_file(_folder() / f"{each.replace(':', '-')}.{number}"):
                 return each, file
         number += 1
 
 
 def _is_taken(path):
-    with _locked(path, fcntl.LOCK_SH) or contextlib.nullcontext() as file:
+    with locked_file(path, shared=True) or contextlib.nullcontext() as file:
         return file is None
-
-
-def _locked(path, how):
-    """The file, locked while it is open; None where another worker has locked it."""
-    file = open(path, "a")  # noqa: SIM115 - it is lent
-    try:
-        fcntl.flock(file, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        return None
-    return file

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...arguments import numbers
 from ...errors import SettingsError
 from ..collision.world import CollisionWorld
 from ..geometry.kinds import KINDS
@@ -47,9 +48,9 @@ def draw_path(
         from matplotlib.figure import Figure
     except ImportError as error:
         raise SettingsError("pictures need matplotlib: pip install 'gpu_planners[view]'") from error
-    path = np.atleast_2d(np.asarray(path, dtype=np.float64))
-    if path.ndim != 2 or path.shape[1] != robot.dof or not len(path) or not np.isfinite(path).all():
-        raise SettingsError(f"path must be finite with shape (K, {robot.dof}), got {path.shape}")
+    path = numbers("path", np.atleast_2d(numbers("path", path)), (None, robot.dof)).astype(np.float64)
+    if not len(path):
+        raise SettingsError("path is empty; allowed: one configuration at least")
     file = Path(file)
 
     poses = along_path(path, POSES)
