@@ -173,13 +173,19 @@ class ActionGraph:
             agents, actions = agents[actions > 0], actions[actions > 0] - 1
             before, now = self._covered(self.tiles[agents, 0]), self._covered(self.tiles[agents, 1])
             gone = (before[:, :, None] != now[:, None]).all(axis=2) & (self._holder[before] == agents[:, None])
-            self._holder[before[gone]] = -1
+            self._holder[before[gone & ~self._comes_again(agents, before)]] = -1
             if not self._following:
                 self._leave(before, now)
             for states in (self.tiles, self.headings, self._turn):
                 states[agents, :-1] = states[agents, 1:]
             self.planned[agents] -= 1
             self.allowed[agents] -= 1
+
+    def _comes_again(self, agents, covered):
+        """(K, C) bool, may agents (K,) enter tiles (K, C) that they are on once more, later on?"""
+        later = self._covered(self.tiles[agents, 1:].reshape(-1, 2)).reshape(len(agents), self.most, -1)
+        later[np.arange(1, self.most + 1) > self.allowed[agents][:, None]] = -1
+        return (covered[:, :, None, None] == later[:, None]).any(axis=(2, 3))
 
     def forget(self) -> tuple[np.ndarray, np.ndarray]:
         """Forget what is not allowed yet. -> (N, 2) tiles and (N,) headings at the end of what is"""

@@ -119,3 +119,20 @@ def test_agents_that_are_found_elsewhere_are_put_there_unless_somebody_else_is()
     graph.place(some[:2], places[:2], np.zeros(2, int))
     assert graph.ends()[0].tolist() == [[0, 1], [0, 0], [0, 2], [2, 4]]
     assert not graph.is_free(places).any() and graph.is_free(np.array([[1, 1]])).all()
+
+
+@pytest.mark.parametrize("following", [True, False])
+def test_a_tile_that_an_agent_may_come_back_to_stays_its_own(following):
+    """It drives ahead, turns round and comes back; after the first move nobody else may be put where it comes back."""
+    graph = ActionGraph((1, 4), 0, following, 4)
+    graph.add(np.array([[0, 0], [0, 3]]), np.zeros(2, int))
+    agent, other = np.array([0]), np.array([1])
+    for col, heading in ((1, 0), (1, 1), (1, 2), (0, 2)):
+        graph.plan(agent, np.array([[0, col]]), np.array([heading]))
+    graph.allow()
+    assert graph.allowed.tolist() == [4, 0]
+    graph.arrive(agent, np.array([1]))
+    assert graph.holder(np.array([0, 0])) == 0 and not graph.is_free(np.array([[0, 0]]))[0]
+    assert not graph.movable(other, np.array([[0, 0]]))[0]
+    graph.arrive(agent, np.array([3]))
+    assert graph.holder(np.array([0, 1])) == -1 and graph.movable(other, np.array([[0, 1]]))[0]
