@@ -89,6 +89,23 @@ def layout(record: Any, given: str = "") -> tuple[Any, Any, Any]:
     )
 
 
+def starts(record: Any, given: str) -> tuple[Callable, ...]:
+    """-> for each field of a record in one buffer a function (*given), to be compiled, that tells where it begins, and
+    one that tells where the last field ends."""
+    functions, end = [], "0"
+    for name, part in (*record._field_defaults.items(), ("end", None)):
+        functions.append(_made(record, f"start_{name}", given.split(), [f"return {end}"]))
+        end += f" + {part.length}" if part else ""
+    return tuple(functions)
+
+
+def reader(record: Any) -> Any:
+    """-> compiled function (buffer, at): the record, whose fields are numbers that follow one another from `at` on. Its
+    module has `memory.item`."""
+    places = ", ".join(f"item(buffer, at + {k})" for k in range(len(record._fields)))
+    return lean_njit(_made(record, "read", ["buffer", "at"], [f"return {record.__name__}({places})"]))
+
+
 def _write(places, floats, ints, *given, **values):
     for name, value in values.items():
         buffer, at = places(*given)[name]

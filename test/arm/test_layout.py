@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gpu_planners.device import lean_njit, njit
-from gpu_planners.parallel.layout import floats, ints, layout, on_host
+from gpu_planners.parallel.layout import floats, ints, layout, on_host, reader, starts
+from gpu_planners.parallel.memory import item  # noqa: F401 - for `reader`
 from gpu_planners.parallel.team import borrowed
 
 
@@ -55,3 +56,38 @@ def nested(float_buffer, int_buffer, n, worker):
 def test_compiled_functions_run_on_the_host_with_what_they_call():
     one = on_host(nested)(np.arange(99, dtype=np.float32), np.ones(9, np.int32), 2, Member(0, 1))
     assert one.first.tolist() == [3, 4] and one.step == 5 and one.own.tolist() == [6, 7]
+
+
+def test_the_host_writes_what_is_opened():
+    n_floats, n_ints = sums_sizes.py_func(2, 5, 1)
+    rows, numbers = np.zeros((3, n_floats), np.float32), np.zeros((3, n_ints), np.int32)
+    first = np.arange(30).reshape(3, 10)
+    write_sums(rows, numbers, 2, 5, count=2, on=[True, False, True], first=first, second=[6, 7], step=[0.5, 1.5, 2.5])
+    for i in range(3):
+        one = open_sums.py_func(rows[i], numbers[i], 5, Member(0, 1))
+        assert one.count == 2 and one.on == (i != 1) and one.second.tolist() == [6, 7] and one.step == i + 0.5
+        assert one.first.tolist() == first[i].tolist() and not one.own.any()
+    assert not rows[:, :3].any(), "gaps stay as they were"
+
+
+class Pair(NamedTuple):
+    a: int
+    b: int
+
+
+class Rooms(NamedTuple):
+    two: np.ndarray = floats("2")
+    some: np.ndarray = floats("3 * n")
+
+
+read_pair = reader(Pair)
+
+
+@njit
+def second_of(buffer, at):
+    return read_pair(borrowed(buffer), at).b
+
+
+def test_numbers_are_read_where_they_lie():
+    assert second_of(np.arange(9, dtype=np.int32), 4) == 5
+    assert [start(5) for start in starts(Rooms, "n")] == [0, 2, 17]

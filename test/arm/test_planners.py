@@ -15,7 +15,7 @@ from gpu_planners.arm.motion.estimate import estimated_duration
 from gpu_planners.arm.planners import prm, rrt_connect
 from gpu_planners.arm.planners.query import Query, open_query
 from gpu_planners.arm.planners.result import path_length
-from gpu_planners.arm.planners.rrt_connect import request
+from gpu_planners.arm.planners.rrt_connect import launch, request
 from gpu_planners.arm.planners.rrt_connect.search import draw
 from gpu_planners.arm.planners.shortcut import shortcut
 from gpu_planners.datasets.furniture import FAMILIES
@@ -256,7 +256,7 @@ def test_first_samples_lie_near_the_start_and_the_goals_and_later_ones_anywhere(
     checker, settings = CollisionChecker(panda, CollisionWorld(), "cpu"), rrt_connect.Settings()
     goals = [READY + 0.1, READY - 0.2]
     queries = [open_query(READY, some, checker, settings, check=False) for some in (goals, goals[:1])]
-    rows, ints = np.zeros((2, request.request_size(7, 2)), np.float32), np.zeros((2, request.INTS), np.int32)
+    rows, ints = np.zeros((2, request.row_size(7, 2)), np.float32), np.zeros((2, request.INTS), np.int32)
     problems = request.Problems(queries, [0, 0], np.zeros((2, 2), int))
     request.write_requests(rows, ints, problems, settings, split=1, capacity=64)
     for row, least in zip(rows, (READY - 0.2, READY), strict=True):
@@ -282,8 +282,8 @@ def test_rounds_that_grow_solve_as_well(monkeypatch):
         rounds.append((2, same["batch"]))
         write_requests(*arguments, **{**same, "first": 2})
 
-    write_requests = request.write_requests
-    monkeypatch.setattr(request, "write_requests", growing)
+    write_requests = launch.write_requests
+    monkeypatch.setattr(launch, "write_requests", growing)
     for robot in ("panda", "tiago"):
         solve_generated(robot, rrt_connect, settings)
     assert set(rounds) == {(2, 16)}

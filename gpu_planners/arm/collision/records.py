@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...device import lean_njit
+from ...parallel.layout import floats, reader, starts
 from ...parallel.memory import item
 from ..geometry.poses import POSE, load
 from ..geometry.support_table import table_cell, table_part
@@ -116,12 +117,12 @@ class ShapeRecord(NamedTuple):
 
 
 class ShapeFloats(NamedTuple):
-    """A shape's float32 numbers: its pose in its frame, half extents, skin; covering spheres, the coarse one first."""
+    """A shape's float32 numbers."""
 
-    pose: np.ndarray
-    half: np.ndarray
-    skin: float
-    spheres: np.ndarray
+    pose: np.ndarray = floats("POSE")  # in its frame
+    half: np.ndarray = floats("3")  # extents
+    skin: np.ndarray = floats("1")
+    spheres: np.ndarray = floats("SPHERE * spheres")  # that cover it, the coarse one first
 
 
 _at, _shape_at = Header._fields.index, ShapeRecord._fields.index  # of a field, in its record
@@ -129,7 +130,6 @@ HEADER = 20  # room for it
 FRAME_ROW, FRAME_INTS = len(FrameFloats._fields), len(FrameInts._fields)
 FRAME_FLOATS = FRAME_ROW + POSE
 SHAPE_RECORD, PAIR_RECORD, BLOCK_PAIR = (len(kind._fields) for kind in (ShapeRecord, PairRecord, BlockPair))
-_POSE, _HALF, _SKIN, _SPHERES = 0, POSE, POSE + 3, POSE + 4  # of ShapeFloats
 SPHERE = 5  # x, y, z, radius, radius of a ball inside the shape (-1: none)
 BALL = 4
 BOX = 6  # lowest x, y, z, highest x, y, z
@@ -137,6 +137,9 @@ BOX = 6  # lowest x, y, z, highest x, y, z
 # 0: the first of the entries of the cell's parts
 COUNT_BITS = 10
 _COUNT_MASK = (1 << COUNT_BITS) - 1
+_, _HALF, _SKIN, _SPHERES = (start(0) for start in starts(ShapeFloats, "spheres")[:4])
+_pair_at, _block_pair_at = reader(PairRecord), reader(BlockPair)
+_frame_ints_at, _frame_floats_at = reader(FrameInts), reader(FrameFloats)
 
 
 def header(scene: Packed) -> Header:
@@ -257,15 +260,13 @@ def speed_count(scene):
 @lean_njit
 def self_pair(scene, p):
     """-> PairRecord."""
-    ints, at = scene.ints, _first_pair(scene) + PAIR_RECORD * p
-    return PairRecord(item(ints, at), item(ints, at + 1), item(ints, at + 2), item(ints, at + 3))
+    return _pair_at(scene.ints, _first_pair(scene) + PAIR_RECORD * p)
 
 
 @lean_njit
 def block_pair(scene, g):
     """-> BlockPair."""
-    ints, at = scene.ints, _first_block_pair(scene) + BLOCK_PAIR * g
-    return BlockPair(item(ints, at), item(ints, at + 1), item(ints, at + 2), item(ints, at + 3))
+    return _block_pair_at(scene.ints, _first_block_pair(scene) + BLOCK_PAIR * g)
 
 
 @lean_njit
@@ -284,17 +285,13 @@ def joint_range(scene, joint):
 @lean_njit
 def frame_ints(scene, f):
     """-> FrameInts."""
-    ints, at = scene.ints, _first_frame_ints(scene) + f * FRAME_INTS
-    return FrameInts(item(ints, at), item(ints, at + 1), item(ints, at + 2), item(ints, at + 3))
+    return _frame_ints_at(scene.ints, _first_frame_ints(scene) + f * FRAME_INTS)
 
 
 @lean_njit
 def frame_floats(scene, f):
     """-> FrameFloats."""
-    row, at = scene.floats, _first_frame_floats(scene) + f * FRAME_FLOATS
-    cos_alpha, sin_alpha, a = item(row, at), item(row, at + 1), item(row, at + 2)
-    theta, d, multiplier, offset = item(row, at + 3), item(row, at + 4), item(row, at + 5), item(row, at + 6)
-    return FrameFloats(cos_alpha, sin_alpha, a, theta, d, multiplier, offset)
+    return _frame_floats_at(scene.floats, _first_frame_floats(scene) + f * FRAME_FLOATS)
 
 
 @lean_njit
@@ -329,7 +326,7 @@ def ball_owner(scene, k):
 @lean_njit
 def shape_pose(scene, shape):
     """-> pose in the shape's frame, or in the world where it has none."""
-    return load(scene.floats, _floats(scene, shape) + _POSE, 1)
+    return load(scene.floats, _floats(scene, shape), 1)
 
 
 @lean_njit

@@ -17,7 +17,8 @@ from ...parallel.team import clock_ns, lane_count, sync_lanes
 from .result import PlanningResult, Status
 
 KEPT = 64  # blocked extensions; of the first so many samples of a round
-POINTS, HALVINGS = 16, 4  # of a motion: looked at, and then of the part before the first one in collision
+POINTS = 16  # of a motion that are checked
+HALVINGS = 4  # of the part before the first one in collision
 NAMING_NS = 100_000_000  # naming pairs takes no longer, however large the world is
 NAMED = 3  # pairs in the text of a tree
 TREES = "the start", "the goals"

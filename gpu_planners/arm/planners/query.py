@@ -18,8 +18,10 @@ from .result import PlanningResult, Status, path_length
 from .settings import PlannerSettings
 
 GREATEST_GOALS = 100_000  # of a query: a millisecond's work each time that something looks at all of them
-FIRST_PIECE, FIRST_ON_CUDA = 4, 256  # checks between the first two looks at the clock
-PIECE_NS, SHARE = 5_000_000, 16  # see in_pieces
+FIRST_PIECE = 4  # checks before the first look at the clock, see in_pieces
+FIRST_ON_CUDA = 256  # such checks on CUDA
+PIECE_NS = 5_000_000  # that a piece takes
+SHARE = 16  # of the time left
 _warm: set[tuple] = set()  # see warm_once
 _checkers: set[type] = set()  # classes of checkers that have all names
 _scratches: dict[type, type] = {}  # of them, on the CPU

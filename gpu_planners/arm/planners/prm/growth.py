@@ -28,7 +28,8 @@ from ..message import BARRIER
 from ..node_store import FAR, ZERO, Desk, load, nearest, place, put, squared_distance, steer
 
 CLASSES = 32  # neighbours are the nearest nodes among the nearest of each residue class of node numbers
-NONE, UNTRIED = -1, -2  # entries of neighbours: no edge; UNTRIED - node: an edge that nobody has checked
+NONE = -1  # no edge, in neighbours
+UNTRIED = -2  # UNTRIED - node: an edge that nobody has checked, in neighbours
 POINT = np.int32(-1)  # mode of a zero-length motion: at most two checks, in every space
 
 

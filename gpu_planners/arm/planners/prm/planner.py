@@ -25,7 +25,8 @@ from .roadmap import FREE, Roadmap, warm_up_roadmaps
 from .settings import Settings
 from .trees import GrowingTrees, warm_up_trees
 
-BATCH, BATCH_BY_VERSION = {"cpu": 32, "cuda": 512}, {"cpu": 256, "cuda": 512}  # where Settings.batch is 0
+BATCH = {"cpu": 32, "cuda": 512}  # where Settings.batch is 0
+BATCH_BY_VERSION = {"cpu": 256, "cuda": 512}  # the same in versions 1 to 3
 BUILD_BATCH = 1024  # configurations of a roadmap drawn at once
 
 

@@ -22,7 +22,8 @@ from .block_index import insert_all, nearest_each, new_blocks, with_room
 from .growth import NONE, UNTRIED
 
 FREE, BLOCKED, UNCHECKED = 1, 0, -1  # states of nodes and edges
-LOOK, LOOK_ON_WAY = 4096, 1024  # nodes between two looks at the clock: collected, or taken off Dijkstra's heap
+LOOK = 4096  # nodes that are collected between two looks at the clock
+LOOK_ON_WAY = 1024  # nodes that are taken off Dijkstra's heap between two looks at the clock
 
 
 @functools.cache

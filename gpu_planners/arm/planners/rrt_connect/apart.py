@@ -14,7 +14,8 @@ from ..query import Query, in_pieces
 from ..result import PlanningResult, Status
 from ..shortcut import shortcut
 
-TOGETHER, APART = 64, 4096  # samples of the search in all joints that comes first, and for each part
+TOGETHER = 64  # samples of the search in all joints that comes first
+APART = 4096  # samples for each part
 ARM = 4  # joints of a part that moves by itself; the other joints move with the first part
 
 

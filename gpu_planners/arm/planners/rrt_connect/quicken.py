@@ -16,10 +16,13 @@ from ...spaces.interface import Checker
 DEVIATION = 0.1  # rad or m that the motion may leave a corner, as `time_parameterize` is asked by the node
 SHARES = (0.1, 0.25, 0.5, 1.0)  # of DEVIATION, tried for the corners of the path as it comes
 CHORDS = 4  # motions that stand for a rounded corner
-DRAWN, CHECKED = 64, 32  # changes of a round, and of those that take less time
+DRAWN = 64  # changes of a round
+CHECKED = 32  # of those that take less time
 MOVES = 0.75  # share of changes that move a corner
-LEAST, MOST = 0.03, 1.0  # rad or m that a corner moves about
-NARROWER, WIDER = 0.97, 1.2  # factors of that after rounds without a change and with one
+LEAST = 0.03  # rad or m that a corner moves about
+MOST = 1.0  # rad or m
+NARROWER = 0.97  # factor of that after a round without a change
+WIDER = 1.2  # factor after a round with one
 SPREAD = 10.0 ** np.array([-1.5, 0.5])  # a corner moves by so many times that
 LEAST_GAIN = 1e-3  # of the time
 IDLE = 300  # rounds without a change, after which there is an end

@@ -141,9 +141,11 @@ class BatchShape(NamedTuple):
 
 
 NO_PLACES = np.zeros((1, 2), int)  # of a scene that lies at the beginning
-RANGE, DOMAIN = 3 / 16, 3 / 4  # of the spread of random configurations: what settings of 0 mean
+RANGE = 3 / 16  # of the spread of random configurations, where Settings.range is 0
+DOMAIN = 3 / 4  # of that spread, where Settings.dynamic_domain is 0
 NEAR = 2.5  # rad or m beyond the start and the goals, from which the first samples are drawn
-SHORTEST, CLOSEST = 139, 200  # blocked samples, by which these fall to a quarter, and to a seventh
+SHORTEST = 139  # blocked samples, by which the range falls to a quarter
+CLOSEST = 200  # blocked samples, by which the domain falls to a seventh
 
 
 def row_size(dof: int, goals: int) -> int:

@@ -21,7 +21,8 @@ from .draws import TWO, draw, log_ellipsoid
 from .near import Window, check_offers, halted, offer, scan, take
 from .state import NEAR, NONE, ROOT, UNREACHED, TreeJob, apart, cost_of, fetch, first_node, open_growth, open_request
 
-LEAST_ROUND, SHARE = 32, 4  # a round takes this share of the samples so far, at least LEAST_ROUND, `batch` at most
+LEAST_ROUND = 32  # samples
+SHARE = 4  # a round takes this share of the samples so far, at least LEAST_ROUND, `batch` at most
 SHRINK = np.float32(0.7)  # of the squared radius, while there are more than NEAR nodes within
 SAME = np.float32(1e-12)  # squared distance of a sample that is a node already
 TINY = np.float32(1e-30)
