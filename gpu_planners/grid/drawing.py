@@ -12,13 +12,17 @@ from ..arguments import Numbers, checked, whole
 from ..errors import GridMapError
 from .maps.grid_map import GridMap
 
-WALL_COLOUR, UNREACHED_COLOUR = (38, 43, 54), (176, 179, 186)
-FREE_COLOUR, COSTLY_COLOUR = (246, 244, 238), (196, 160, 110)  # of the least and the greatest cost
+WALL_COLOUR = 38, 43, 54
+UNREACHED_COLOUR = 176, 179, 186
+FREE_COLOUR = 246, 244, 238  # of the least cost
+COSTLY_COLOUR = 196, 160, 110  # of the greatest cost
 NEAR_TO_FAR = np.array(  # colours of the field, dark enough for white paths
     [(252, 214, 112), (244, 160, 92), (222, 102, 104), (172, 66, 122), (112, 52, 130), (62, 46, 118), (30, 40, 86)],
     float,
 )
-GOAL_COLOUR, PATH_COLOUR, AGENT_COLOUR = (255, 255, 255), (255, 255, 255), (120, 235, 255)
+GOAL_COLOUR = 255, 255, 255
+PATH_COLOUR = 255, 255, 255
+AGENT_COLOUR = 120, 235, 255
 LINES_OF_EQUAL_COST = 18
 MOST_SINGLE_PATHS = 200  # more are drawn as a density
 MOST_GOALS = 1000  # that are marked

@@ -5,6 +5,7 @@ step that enters the goal is number 0, in the lowest bits of the agent's first w
 goal from some tile on have the same words up to there.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -17,8 +18,10 @@ from ..device import njit, refuse_forked
 from ..errors import GridMapError
 
 NORTH, EAST, SOUTH, WEST, NORTH_EAST, SOUTH_EAST, SOUTH_WEST, NORTH_WEST = range(8)  # move codes
-ROW_MOVES, COL_MOVES = (-1, 0, 1, 0, -1, 1, 1, -1), (0, 1, 0, -1, 1, 1, -1, -1)  # tiles that a move of each code goes
-ROW_STEP, COL_STEP = np.array(ROW_MOVES, np.int32), np.array(COL_MOVES, np.int32)  # the same as arrays
+ROW_MOVES = -1, 0, 1, 0, -1, 1, 1, -1  # rows that a move of each code goes down
+COL_MOVES = 0, 1, 0, -1, 1, 1, -1, -1  # columns that it goes right
+ROW_STEP = np.array(ROW_MOVES, np.int32)
+COL_STEP = np.array(COL_MOVES, np.int32)
 WORD_BITS = 32
 MOST_WORDS = 1 << 30  # of a plan's paths: 4 GiB. Kernels count in int32, and one more stands for all that is more
 MOST_STEPS = 2**31 - 1  # of a path
@@ -184,6 +187,23 @@ class PathSet:
     def nbytes(self) -> int:
         """Host memory of the set in bytes."""
         return sum(a.nbytes for a in (self.starts, self.status, self.cost, self.length, self.first, self.words))
+
+
+def joined(parts: Iterable[PathSet], starts: np.ndarray, order: np.ndarray, connectivity: int) -> PathSet:
+    """The answers of all agents. order: (N,) agents in the order in which the parts have them; who is in none is timed
+    out"""
+    n = len(starts)
+    status, cost = np.full(n, TIMED_OUT, np.uint8), np.full(n, np.inf)
+    length, first = np.zeros(n, np.int32), np.zeros(n, np.int64)
+    words, begin, total = [np.zeros(0, np.uint32)], 0, 0
+    for part in parts:
+        agents = order[begin : begin + len(part)]
+        status[agents], cost[agents], length[agents] = part.status, part.cost, part.length
+        first[agents] = part.first + total
+        begin, total = begin + len(part), total + len(part.words)
+        check_words(total)
+        words.append(part.words)
+    return PathSet(starts, status, cost, length, first, np.concatenate(words), step_bits(connectivity))
 
 
 @njit

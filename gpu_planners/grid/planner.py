@@ -19,7 +19,7 @@ from ..errors import GridMapError, SettingsError, shown
 from .exact import fields
 from .exact.blocks import checked_size
 from .maps.grid_map import GridMap, WorkingMap
-from .paths import SOLVED, START_BLOCKED, START_NOT_FINITE, START_OUTSIDE, PathSet, with_threads
+from .paths import SOLVED, START_BLOCKED, START_NOT_FINITE, START_OUTSIDE, PathSet, joined, with_threads
 from .tiles import as_tiles
 
 
@@ -147,7 +147,7 @@ class BlockPlanner:
         """The paths of agents; those with a status other than SOLVED are not planned."""
         bad, valid = status != SOLVED, np.flatnonzero(status == SOLVED)
         some = plan(starts[valid], goals[valid] if len(goals) > 1 else np.broadcast_to(goals, (len(valid), 2)))
-        paths = fields.joined([some], starts, valid, self._map.connectivity)
+        paths = joined([some], starts, valid, self._map.connectivity)
         paths.status[bad] = status[bad]
         return paths
 

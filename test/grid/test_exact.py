@@ -16,6 +16,7 @@ from gpu_planners.grid.exact import rounds
 from gpu_planners.grid.exact.blocks import FieldShape
 from gpu_planners.grid.exact.cpu import field_record, new_scratch, thread_work
 from gpu_planners.grid.exact.fields import Exact, Settings
+from gpu_planners.grid.exact.operations import Scratch
 from gpu_planners.grid.exact.rounds import Request
 from gpu_planners.grid.exact.values import INFINITE, Tiles
 from gpu_planners.parallel.team import Worker
@@ -298,7 +299,7 @@ class SweptField(OneField):
         wide, worker = self.shape.blocks.size + 2, Worker(0, 1, 0, 0, 1, self.memory, self.memory)
         field = field_record(self.shape, self.map, self.arrays)
         tiles = Tiles(self.shape.kind, np.zeros((wide, wide), np.int64), np.zeros((wide, wide), np.uint8))
-        work = rounds.Work(field, self.arrays["goals"], self.arrays["queue"], tiles, worker, None)
+        work = rounds.Work(field, self.arrays["goals"], self.arrays["queue"], Scratch(None, tiles, None), worker, None)
         rounds.update_fields(Request(self.goals, **asked).packed(), work)
 
 

@@ -14,7 +14,11 @@ from ..paths import COL_STEP, MOST_STEPS, ROW_STEP, WORD_BITS, check_words
 from .cut import Band
 from .region import Region
 
-AGENT, ORDER, ROW, COL = range(4)  # of an agent that is handed on: its number, how often it was before, its tile
+# of an agent that is handed on
+AGENT = 0  # its number
+ORDER = 1  # how often it was handed on before
+ROW = 2  # of its tile
+COL = 3
 
 
 class Pieces(NamedTuple):

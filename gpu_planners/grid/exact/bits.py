@@ -1,4 +1,4 @@
-"""Blocks of a uniform 4-connected map, 32 tiles to a word: a breadth-first search by shifts inside a planning block.
+"""Fields of uniform 4-connected maps in two bits a tile, 32 tiles to a word. `wave` relaxes their blocks.
 
 Of a field only two bits a tile are kept: whether the tile is reached, and bit 1 of its distance. Bit 0 follows from the
 tile's place, and distances of neighbours differ by one, so two bits tell which neighbour is nearer to the goal.
@@ -10,18 +10,15 @@ A `BitField` holds the fields of all goals. In the docstrings B is the side of a
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic, overload
 
-from ...parallel.team import any_lane, lane_range, least_lane, sync_lanes
-from ..paths import COL_MOVES, EAST, NORTH, ROW_MOVES, SOUTH, WEST
-from .blocks import CHANGED, LEAN, Kind, inner_njit, kind_of, size_of
+from ...parallel.team import any_lane, lane_range, sync_lanes
+from ..paths import EAST, NORTH, SOUTH
+from .blocks import CHANGED, Kind, inner_njit, size_of
 
-BIT_1, REACHED = 0, 1  # of BitField.bits
+BIT_1 = 0  # in BitField.bits: bit 1 of the distance
+REACHED = 1  # in BitField.bits: has it a distance?
 UNREACHED = np.int32(0x7FFFFFFF)  # a distance
 WALL = np.int32(-1)  # in place of a distance
-LEVELS_SORTED = 64  # levels whose arrivals from outside are sorted at a time
 
 
 class BitField(NamedTuple):
@@ -34,25 +31,6 @@ class BitField(NamedTuple):
     bits: np.ndarray  # (items, 2, B) uint32; [i, BIT_1, r] bit 1 of the distances, [i, REACHED, r] which are reached
     edge: np.ndarray  # (items, 4, B) int32 distances of the border tiles, by side NORTH ... WEST; UNREACHED, WALL
     directions: np.ndarray  # (items, B * B / 8) uint32; codes of 4 bits, tile by tile
-
-
-class Wave(NamedTuple):
-    """A worker's scratch: a wave that runs through a block."""
-
-    kind: Kind  # of the block
-    front: np.ndarray  # (2, B + 2) uint32 tiles reached in the last level and in this one; rows 0, B + 1 stay empty
-    open: np.ndarray  # (B,) uint32 free tiles not yet reached
-    bit_1: np.ndarray  # (B,) uint32 bit 1 of the distances
-    inject: np.ndarray  # (LEVELS_SORTED, 4) uint32 border tiles that it enters from outside, by level and side
-    arrive: np.ndarray  # (4, B) int32 when it comes from outside; WALL where it cannot pass
-    dist: np.ndarray  # (4, B) int32 distances of border tiles; UNREACHED, WALL
-
-
-def new_wave(size):
-    """CPU only: the scratch of one thread."""
-    rows, sorted_ = np.zeros((2, size), np.uint32), np.zeros((LEVELS_SORTED, 4), np.uint32)
-    front, sides = np.zeros((2, size + 2), np.uint32), np.zeros((2, 4, size), np.int32)
-    return Wave(kind_of(size, 4), front, *rows, sorted_, *sides)
 
 
 @inner_njit
@@ -68,165 +46,9 @@ def side_bit(rows, side, i, kind):
     return rows[i] & np.uint32(1)
 
 
-@intrinsic
-def _lowest_bit(context, bits):
-    def build(context, builder, signature, arguments):
-        return builder.cttz(arguments[0], cgutils.true_bit)
-
-    return types.uint32(types.uint32), build
-
-
 @inner_njit
-def _put_at_bits(values, bits, value):
-    """values[i] = value for every set bit i."""
-    while bits != 0:
-        values[np.intp(_lowest_bit(np.uint32(bits)))] = value
-        bits = np.uint32(bits & (bits - np.uint32(1)))
-
-
-def spread(level, wave, out, lane):
-    """Run the wave from `level` on, until it has reached all that it can.
-
-    out: (B * B,) int32 distances, or empty. CUDA, which has its own (`update_cuda`), does not write it.
-    """
-    raise NotImplementedError("compiled code only")
-
-
-@overload(spread, target="cpu", jit_options=LEAN)
-def _spread(level, wave, out, lane):
-    return lambda level, wave, out, lane: _spread_on_thread(level, wave, out)
-
-
-@inner_njit
-def _next_arrival(wave, level):
-    """-> the first level, from `level` on, at which the wave enters an open tile from outside."""
-    first = UNREACHED
-    for side in range(4):
-        for i in range(size_of(wave.kind)):
-            arrival = wave.arrive[side, i]
-            if level <= arrival < first and side_bit(wave.open, side, i, wave.kind):
-                first = arrival
-    return first
-
-
-@inner_njit
-def _sort_arrivals(wave, level):
-    """Fill wave.inject for the levels from `level` on."""
-    wave.inject[:] = np.uint32(0)
-    for side in range(4):
-        for i in range(size_of(wave.kind)):
-            after = wave.arrive[side, i] - level
-            if 0 <= after < LEVELS_SORTED:
-                wave.inject[after, side] |= np.uint32(1) << np.uint32(i)
-
-
-@inner_njit
-def _spread_on_thread(level, wave, out):
-    size, last = size_of(wave.kind), size_of(wave.kind) - 1
-    while level < UNREACHED:
-        _sort_arrivals(wave, level)
-        wave.front[1, 0], wave.front[1, size + 1] = wave.inject[0, NORTH], wave.inject[0, SOUTH]
-        t = 0
-        alive = True
-        while alive and t < LEVELS_SORTED:
-            now, before = t & 1, 1 - (t & 1)
-            second = np.uint32(0xFFFFFFFF) if (level + t) & 2 else np.uint32(0)
-            west, east = wave.inject[t, WEST], wave.inject[t, EAST]
-            seen = np.uint64(0)
-            for r in range(size):
-                f = wave.front[before, r + 1]
-                n = (f << np.uint32(1)) | (f >> np.uint32(1)) | wave.front[before, r] | wave.front[before, r + 2]
-                n |= (west >> np.uint32(r)) & np.uint32(1)
-                n |= ((east >> np.uint32(r)) & np.uint32(1)) << np.uint32(last)
-                n &= wave.open[r]
-                wave.front[now, r + 1] = n
-                wave.open[r] ^= n
-                wave.bit_1[r] |= n & second
-                seen |= n
-            if t + 1 < LEVELS_SORTED:  # the next level's arrivals, in the rows beyond the block
-                wave.front[now, 0], wave.front[now, size + 1] = wave.inject[t + 1, NORTH], wave.inject[t + 1, SOUTH]
-            alive = seen != 0
-            if alive:
-                _note(level + t, now, seen, wave, out)
-                t += 1
-        if alive:
-            level += t
-        else:
-            level = _next_arrival(wave, level + t)
-            wave.front[1, 1 : size + 1] = np.uint32(0)
-
-
-@inner_njit
-def _note(distance, now, seen, wave, out):
-    """Note the distance of the border tiles just reached; of all tiles in `out`, unless it is empty."""
-    size, last = size_of(wave.kind), np.uint32(size_of(wave.kind) - 1)
-    _put_at_bits(wave.dist[NORTH], wave.front[now, 1], distance)
-    _put_at_bits(wave.dist[SOUTH], wave.front[now, size], distance)
-    if seen & np.uint32(1):
-        for i in range(size):
-            wave.dist[WEST, i] = distance if wave.front[now, i + 1] & np.uint32(1) else wave.dist[WEST, i]
-    if (seen >> last) & np.uint32(1):
-        for i in range(size):
-            wave.dist[EAST, i] = distance if (wave.front[now, i + 1] >> last) & np.uint32(1) else wave.dist[EAST, i]
-    if len(out) > 0:
-        for r in range(size):
-            for c in range(size):
-                if (wave.front[now, r + 1] >> np.uint32(c)) & np.uint32(1):
-                    out[r * size + c] = distance
-
-
-@inner_njit
-def _enter(visit, field, wave, lane):
-    """Set wave.arrive and wave.dist by the tiles just outside the block -> when the wave first enters it"""
-    first = UNREACHED
-    for side in range(4):
-        other, touching = visit.item + ROW_MOVES[side] * field.width + COL_MOVES[side], (side + 2) % 4
-        for i in lane_range(0, size_of(field.kind), lane):
-            outer, free_here = field.edge[other, touching, i], side_bit(wave.open, side, i, field.kind) != 0
-            passable = free_here and outer != WALL
-            wave.dist[side, i] = UNREACHED if free_here else WALL
-            wave.arrive[side, i] = (outer + np.int32(1) if outer < UNREACHED else UNREACHED) if passable else WALL
-            if passable and outer < UNREACHED:
-                first = min(first, outer + np.int32(1))
-    return least_lane(first, first)[0]
-
-
-@inner_njit
-def _begin_at(seed, wave, out):
-    """The goal is the tile `seed`: the wave has reached it and nothing else."""
-    size = size_of(wave.kind)
-    row = seed // size
-    wave.front[1, 1 + row] = np.uint32(1) << np.uint32(seed % size)
-    wave.open[row] ^= wave.front[1, 1 + row]
-    for side in range(4):
-        for i in range(size):
-            if side_bit(wave.front[1, 1:], side, i, wave.kind):
-                wave.dist[side, i] = 0
-    if len(out) > 0:
-        out[seed] = 0
-
-
-@inner_njit
-def flood(visit, field, wave, out, lane):
-    """Find the distances inside a block from those just outside it. out: (B * B,) int32 gets all of them, or empty"""
-    for r in lane_range(0, size_of(field.kind), lane):
-        wave.open[r] = field.free[visit.block, r]
-        wave.bit_1[r] = np.uint32(0)
-        wave.front[1, r + 1] = np.uint32(0)
-    sync_lanes()
-    first = _enter(visit, field, wave, lane)
-    if visit.seed >= 0:
-        sync_lanes()
-        first = np.int32(1)
-        if lane == 0:
-            _begin_at(visit.seed, wave, out)
-        sync_lanes()
-    spread(first, wave, out, lane)
-
-
-@inner_njit
-def nearer(visit, field, r):
-    """-> for each move 0 to 3, the tiles of row r whose neighbour that way is one step nearer to the goal."""
+def next_hops(visit, field, r):
+    """-> for each move 0 to 3, a mask of the tiles of row r from which it leads one step nearer to the goal"""
     item, width, bits, last = visit.item, field.width, field.bits, size_of(field.kind) - 1
     one, reached = bits[item, BIT_1, r], bits[item, REACHED, r]
     at_odd = np.uint32(0x55555555) if (r + visit.odd) & 1 else np.uint32(0xAAAAAAAA)  # tiles at an odd distance
@@ -246,20 +68,20 @@ def nearer(visit, field, r):
 
 
 @inner_njit
-def _drop(visit, field, wave, lane):
-    """Take back the tiles of the block that nothing supports, until all that are left are supported."""
+def _drop_unsupported(visit, field, wave, lane):
+    """Drop the block's tiles that have no next hop, until all that are left have one."""
     item, bits, size = visit.item, field.bits, size_of(field.kind)
     again = True
     while again:
         again = False
         for r in lane_range(0, size, lane):
-            north, east, south, west = nearer(visit, field, r)
-            held = north | east | south | west
+            north, east, south, west = next_hops(visit, field, r)
+            supported = north | east | south | west
             if visit.seed >= 0 and visit.seed // size == r:
-                held |= np.uint32(1) << np.uint32(visit.seed % size)
-            held &= field.free[visit.block, r] & bits[item, REACHED, r]
-            again |= held != bits[item, REACHED, r]
-            wave.bit_1[r] = held
+                supported |= np.uint32(1) << np.uint32(visit.seed % size)
+            supported &= field.free[visit.block, r] & bits[item, REACHED, r]
+            again |= supported != bits[item, REACHED, r]
+            wave.bit_1[r] = supported
         sync_lanes()
         for r in lane_range(0, size, lane):
             bits[item, REACHED, r] = wave.bit_1[r]
@@ -269,13 +91,13 @@ def _drop(visit, field, wave, lane):
 
 
 @inner_njit
-def withdraw(visit, field, scratch, lane):
-    """See `operations`. Distances fall along supports, so there are no circles."""
+def withdraw_bits(visit, field, wave, lane):
+    """See `operations.withdraw`. Distances fall along supports, so there are no circles."""
     item, bits, kind = visit.item, field.bits, field.kind
     for r in lane_range(0, size_of(kind), lane):
-        scratch.open[r] = bits[item, REACHED, r]  # the tiles reached before
+        wave.open[r] = bits[item, REACHED, r]  # the tiles reached before
     sync_lanes()
-    _drop(visit, field, scratch, lane)
+    _drop_unsupported(visit, field, wave, lane)
     answer = np.int32(0)
     changed = False
     for side in range(4):
@@ -285,11 +107,11 @@ def withdraw(visit, field, scratch, lane):
                 field.edge[item, side, i] = WALL
             elif not side_bit(bits[item, REACHED], side, i, kind):
                 field.edge[item, side, i] = UNREACHED
-            gone |= side_bit(scratch.open, side, i, kind) != side_bit(bits[item, REACHED], side, i, kind)
+            gone |= side_bit(wave.open, side, i, kind) != side_bit(bits[item, REACHED], side, i, kind)
         if any_lane(gone):
             answer |= np.int32(1 << side)
     for r in lane_range(0, size_of(kind), lane):
-        changed |= bits[item, REACHED, r] != scratch.open[r]
+        changed |= bits[item, REACHED, r] != wave.open[r]
     if any_lane(changed):
         answer |= np.int32(CHANGED)
     return answer
@@ -313,12 +135,12 @@ def _spaced(bits):
 
 
 @inner_njit
-def direct(visit, field, scratch, lane):
-    """See `operations`."""
-    wave, size = scratch, size_of(field.kind)
+def direct_bits(visit, field, wave, lane):
+    """See `operations.direct`."""
+    size = size_of(field.kind)
     bit_0, bit_1, bit_2, bit_3 = wave.front[0], wave.front[1], wave.open, wave.bit_1  # of the codes, row by row
     for r in lane_range(0, size, lane):
-        north, east, south, west = nearer(visit, field, r)
+        north, east, south, west = next_hops(visit, field, r)
         goal = np.uint32(0)
         if visit.seed >= 0 and visit.seed // size == r:
             goal = np.uint32(1) << np.uint32(visit.seed % size)
@@ -344,39 +166,18 @@ def direct(visit, field, scratch, lane):
 
 @inner_njit
 def blank_edge(block, item, r, field):
-    """Make tile r along each side of an item's block one that is not reached."""
+    """Reset tile r along each side of an item's block to unreached."""
     for side in range(4):
         free = side_bit(field.free[block], side, r, field.kind)
         field.edge[item, side, r] = UNREACHED if free else WALL
 
 
 @inner_njit
-def clear(slot, field, worker):
-    """See `operations`."""
+def clear_bits(slot, field, worker):
+    """See `operations.clear`."""
     for block in range(worker.number, field.blocks, worker.count):
         item = slot * field.blocks + block
         for r in lane_range(0, size_of(field.kind), worker.lane):
             field.bits[item, BIT_1, r] = np.uint32(0)
             field.bits[item, REACHED, r] = np.uint32(0)
             blank_edge(block, item, r, field)
-
-
-@inner_njit
-def relax(visit, field, raw, scratch, lane):
-    """See `operations`; `raw` means nothing here."""
-    item, edge, size = visit.item, field.edge, size_of(field.kind)
-    flood(visit, field, scratch, edge[item, 0, :0], lane)
-    answer = np.int32(0)
-    for side in range(4):
-        better = False
-        for i in lane_range(0, size, lane):
-            d = scratch.dist[side, i]
-            edge[item, side, i] = d
-            # one step to get out, and one that `arrive` has added
-            better |= d < UNREACHED and d + np.int32(2) < scratch.arrive[side, i]
-        if any_lane(better):
-            answer |= np.int32(1 << side)
-    for r in lane_range(0, size, lane):
-        field.bits[item, BIT_1, r] = scratch.bit_1[r]
-        field.bits[item, REACHED, r] = field.free[visit.block, r] & ~scratch.open[r]
-    return answer

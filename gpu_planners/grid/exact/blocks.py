@@ -18,11 +18,14 @@ from ...errors import SettingsError, shown
 from ..maps.grid_map import GridMap
 
 BLOCK_SIZES = (4, 8, 16, 32)
-BITS, VALUES = 0, 1  # layouts of fields: `bits` for uniform 4-connected maps, `values` for all others
+# layouts of fields
+BITS = 0  # `bits`, for uniform 4-connected maps
+VALUES = 1  # `values`, for all others
 QUEUE_ROWS = 5  # see `rounds`
 CHANGED = 256  # in an answer, beside the bits 0 to 7 of the neighbours: something in the block has changed
-LEAN = {"_nrt": False, "error_model": "numpy"}  # options of an overload, as `lean_njit` has them
-AT_GOAL, NOWHERE = 8, 15  # direction codes beside the moves 0 to 7
+# direction codes beside the moves 0 to 7
+AT_GOAL = 8
+NOWHERE = 15
 
 
 def inner_njit(function, **options):

@@ -12,13 +12,15 @@ from ...parallel.threads import in_parts
 from ..maps.grid_map import GridMap
 from ..paths import check_words, first_words
 from . import rounds
-from .bits import BitField, new_wave
+from .bits import BitField
 from .blocks import BITS, VALUES, FieldShape
 from .descent import Directions, Walks, count_steps, write_steps
 from .front import CHUNK, LISTS, MOST_FOUND, NOTES, STOPPED, Front, search
+from .operations import Scratch
 from .queues import new_buckets
 from .rounds import GOAL_BLOCK, GOAL_TILE, GOAL_USED, Request
 from .values import DIAGONAL_8, INFINITE, ValueField, unit_of
+from .wave import new_wave
 
 SHARED_TILES = 1 << 26  # on larger maps each agent walks by itself: `known`, a word a tile, would be too large
 MANY_AGENTS = 1 << 14  # that walk until Ctrl-C is heard
@@ -43,10 +45,12 @@ def thread_work(
     return rounds.Work(field, arrays["goals"], arrays["queue"], scratch, worker, in_order)
 
 
-def new_scratch(shape: FieldShape):
+def new_scratch(shape: FieldShape) -> Scratch:
     """The scratch of a thread."""
     size = shape.blocks.size
-    return new_wave(size) if shape.layout == BITS else new_buckets(size, shape.connectivity)
+    if shape.layout == BITS:
+        return Scratch(new_wave(size), None, None)
+    return Scratch(None, None, new_buckets(size, shape.connectivity))
 
 
 def field_record(shape: FieldShape, map_array: np.ndarray, arrays: dict) -> BitField | ValueField:

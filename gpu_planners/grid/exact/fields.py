@@ -8,7 +8,7 @@ than need be.
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
@@ -22,13 +22,14 @@ from ...distributed.progress import Progress
 from ...parallel.threads import in_parts
 from ...settings import Described, setting, time_limit
 from ..maps.grid_map import GridMap
-from ..paths import NO_PATH, SOLVED, TIMED_OUT, PathSet, check_words, step_bits, with_threads
-from .bits import UNREACHED, flood, new_wave
+from ..paths import NO_PATH, SOLVED, PathSet, joined, step_bits, with_threads
+from .bits import UNREACHED
 from .blocks import BITS, VALUES, FieldShape, Visit
 from .cpu import CpuFields
 from .rounds import GOAL_BLOCK, GOAL_TILE, GOAL_USED, Request
 from .streamed import Cut, StreamedFields
 from .values import INFINITE, unit_of
+from .wave import flood, new_wave
 
 MOST_REPAIRED = 1 / 16  # changed blocks, of all: with more, planning anew takes less time (measured on 1024x1024)
 MOST_ITEMS = 2**31 - 1  # blocks of all fields together: int32
@@ -260,23 +261,6 @@ def by_goal(goals: np.ndarray, cols: int) -> tuple[np.ndarray, ...]:
     order = np.argsort(which, kind="stable")
     firsts = np.searchsorted(which[order], np.arange(len(keys) + 1))
     return np.column_stack(np.divmod(keys, cols)).astype(np.int32), which, order, firsts
-
-
-def joined(parts: Iterable[PathSet], starts: np.ndarray, order: np.ndarray, connectivity: int) -> PathSet:
-    """The answers of all agents. order: (N,) agents in the order in which the parts have them; who is in none is timed
-    out"""
-    n = len(starts)
-    status, cost = np.full(n, TIMED_OUT, np.uint8), np.full(n, np.inf)
-    length, first = np.zeros(n, np.int32), np.zeros(n, np.int64)
-    words, begin, total = [np.zeros(0, np.uint32)], 0, 0
-    for part in parts:
-        agents = order[begin : begin + len(part)]
-        status[agents], cost[agents], length[agents] = part.status, part.cost, part.length
-        first[agents] = part.first + total
-        begin, total = begin + len(part), total + len(part.words)
-        check_words(total)
-        words.append(part.words)
-    return PathSet(starts, status, cost, length, first, np.concatenate(words), step_bits(connectivity))
 
 
 class SharedMap:

@@ -30,17 +30,33 @@ from ...parallel.team import clock_ns, meet
 from .blocks import inner_njit
 from .values import DIAGONAL_8, INFINITE, shift_of, unit_of
 
-STRAIGHT, DIAGONAL, EDGE = 0, 1, 2  # lists of offers; EDGE is added for tiles at the edge of a stripe
+# lists of offers
+STRAIGHT = 0
+DIAGONAL = 1
+EDGE = 2  # is added for tiles at the edge of a stripe
 LISTS = 4
 CHUNK = 64  # places of a piece of a list; the last one says where the list goes on
 MOST_FOUND = 4 * CHUNK  # tiles that a chunk may find open
-OPEN, EDGE_BIT, CORNER_BIT, CORNERS = 15, 12, 8, 0xF00  # in `Front.tiles`, over 8 bits of cost
-OFFSET, CORNER = 32, 54  # in an offer: where its value inside the bucket begins, and which corners may be cut
-SPARE, BUCKET, WAITING, SETTLED, FULL, STALLED = 0, 1, 2, 4, 6, 8  # in `Front.notes`; from WAITING on by the parity
+# bits of `Front.tiles`, over 8 bits of cost
+OPEN = 15
+EDGE_BIT = 12
+CORNER_BIT = 8
+CORNERS = 0xF00
+# bits of an offer, over the tile
+OFFSET = 32  # its value inside the bucket
+CORNER = 54  # which corners may be cut
+# places in `Front.notes`; from WAITING on two each, by the parity of the bucket
+SPARE = 0
+BUCKET = 1
+WAITING = 2
+SETTLED = 4
+FULL = 6
+STALLED = 8
 STOPPED = 10  # in all notes: the threads shall end (Ctrl-C)
 NOTES = 11
-FEW = 64  # tiles settled in a bucket that are not worth meeting for
-STALL_NS, MOST_STALLS = 200_000, 3  # meetings that took so long mean that threads wait for the processor
+FEW = 64  # tiles settled in a bucket that are not worth a barrier
+STALL_NS = 200_000  # barriers that took so long mean that threads wait for the processor
+MOST_STALLS = 3  # after so many of them the first thread goes on alone
 
 
 class Front(NamedTuple):
@@ -88,8 +104,10 @@ def _prefetch(context, array, i):
     return types.void(array, types.uint64), build
 
 
-ONE, ZERO = np.uint64(1), np.uint64(0)
-LOW_32, LAST = np.uint64(0xFFFFFFFF), np.uint64(CHUNK - 1)
+ONE = np.uint64(1)
+ZERO = np.uint64(0)
+LOW_32 = np.uint64(0xFFFFFFFF)
+LAST = np.uint64(CHUNK - 1)  # place of a chunk that says where the list goes on
 
 
 @_inlined

@@ -29,13 +29,21 @@ from ...device import lean_njit
 from ...parallel.team import Worker, add, lane_count, lane_range, meet, raise_to
 from ..paths import EAST, NORTH, NORTH_EAST, NORTH_WEST, SOUTH, SOUTH_EAST, SOUTH_WEST, WEST
 from .blocks import CHANGED, Visit, inner_njit
-from .operations import clear, direct, relax, withdraw
+from .operations import Scratch, clear, direct, relax, withdraw
 from .values import INFINITE
 
 GOAL_BLOCK, GOAL_TILE, GOAL_PARITY, GOAL_USED = range(4)  # columns of goals
 NO_DIRECTIONS, CHANGED_DIRECTIONS, ALL_DIRECTIONS = range(3)  # which ones to write
-STAMP, STATE, LISTS, TOUCHED = 0, 1, 2, 4  # rows of the queue
-COUNTS, ROUND, TOUCHED_COUNT, EPOCH = 1, 4, 5, 6  # in the team's memory; COUNTS: lengths of three rounds' lists
+# rows of the queue
+STAMP = 0
+STATE = 1
+LISTS = 2
+TOUCHED = 4
+# places in the team's memory
+COUNTS = 1  # lengths of three rounds' lists
+ROUND = 4
+TOUCHED_COUNT = 5
+EPOCH = 6
 CLAIMED = 7  # how many items of a round threads have taken, of even and of odd rounds: see `ordered_rounds`
 STOP = 9  # not 0: the CPU's threads shall end (Ctrl-C); the fields are not made then
 MEMORY = 10  # its size
@@ -91,11 +99,10 @@ class Work(NamedTuple):
     field: NamedTuple  # BitField or ValueField
     goals: np.ndarray  # (slots, 4) int32, as of `Request`, from which they are brought up to date
     queue: np.ndarray  # see above
-    scratch: NamedTuple  # Wave, Tiles or Buckets: see `operations`
+    scratch: Scratch
     worker: Worker  # its memory as above
-    # of VALUES on the CPU (items,) int64, about the lowest value that reached each item on the list, INFINITE between
-    # requests; elsewhere None. Threads write it at once, and one may overwrite the other: it says which blocks to relax
-    # first, not which to relax
+    # of VALUES on the CPU (items,) int64, about the least new value of each listed item, INFINITE between requests;
+    # else None. Threads overwrite each other's values: it says which blocks to relax first, not which to relax
     least: np.ndarray | None
 
 
@@ -234,25 +241,26 @@ def enlist_starts(orders, k, work):
 
 @inner_njit
 def clear_field(slot, epoch, work):
-    """Make the field of a slot one without any value."""
+    """Reset a slot's field to unreached."""
     worker, blocks = work.worker, work.field.blocks
     if worker.lane == 0:
         for block in range(worker.number, blocks, worker.count):
             settled(slot * blocks + block, epoch, work)
-    clear(slot, work.field, worker)
+    scratch = work.scratch
+    clear(slot, work.field, worker, scratch.wave, scratch.tiles, scratch.buckets)
 
 
 @inner_njit
 def work_on(visit, withdrawing, epoch, work):
     """Withdraw from, or relax, a block -> the answer of `withdraw` or `relax`"""
-    lane = work.worker.lane
+    lane, scratch = work.worker.lane, work.scratch
     if withdrawing:
-        answer = withdraw(visit, work.field, work.scratch, lane)
+        answer = withdraw(visit, work.field, lane, scratch.wave, scratch.tiles, scratch.buckets)
         if lane == 0 and answer & CHANGED:
             touch(visit.item, epoch, work)
     else:
         raw = work.queue[STATE, visit.item] == 2 * epoch
-        answer = relax(visit, work.field, raw, work.scratch, lane)
+        answer = relax(visit, work.field, raw, lane, scratch.wave, scratch.tiles, scratch.buckets)
         if lane == 0:
             settled(visit.item, epoch, work)
     return inner(visit.block, answer, work.field)
@@ -297,7 +305,7 @@ def hand_on(item, answer, k, work):
     for j in range(8):
         if (answer >> j) & 1:
             other = np.uint64(item + around(work.field.width)[j])
-            least[other] = min(least[other], work.scratch.gain[j])
+            least[other] = min(least[other], work.scratch.buckets.gain[j])
     call(item, answer, k, work)
 
 
@@ -350,12 +358,12 @@ def is_dirty(item, epoch, work):
 @inner_njit
 def direct_field(slot, every, epoch, work):
     """Write the directions of every block of a field, or of those that `is_dirty`."""
-    field, worker = work.field, work.worker
+    field, worker, scratch = work.field, work.worker, work.scratch
     for block in range(worker.number, field.blocks, worker.count):
         row, col, item = block // field.width, block % field.width, slot * field.blocks + block
         on_map = 0 < row < field.blocks // field.width - 1 and 0 < col < field.width - 1
         if on_map and not stopped(worker) and (every or is_dirty(item, epoch, work)):
-            direct(visit_of(item, field, work.goals), field, work.scratch, worker.lane)
+            direct(visit_of(item, field, work.goals), field, worker.lane, scratch.wave, scratch.tiles, scratch.buckets)
 
 
 @inner_njit

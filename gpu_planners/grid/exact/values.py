@@ -256,30 +256,30 @@ def better_beyond(tiles, lane):
 
 
 @inner_njit
-def clear(slot, field, worker):
-    """See `operations`."""
+def clear_values(slot, field, worker):
+    """See `operations.clear`."""
     for r in range(worker.number, field.value.shape[1], worker.count):
         for c in range(worker.lane, field.value.shape[2], lane_count()):
             field.value[slot, r, c] = INFINITE
 
 
 @inner_njit
-def relax(visit, field, raw, scratch, lane):
-    """See `operations`."""
-    load(visit, field, scratch, lane)
+def relax_by_sweeps(visit, field, raw, tiles, lane):
+    """See `operations.relax`."""
+    load(visit, field, tiles, lane)
     kind, size = field.kind, size_of(field.kind)
     every, first, last = every_line(kind), np.uint32(1), bit_of(size - 1)
     south, east, north, west = (every, every, every, every) if raw else (first, first, last, last)
     if visit.seed >= 0:
         row, col = visit.seed // size, visit.seed % size
         if lane == 0:
-            scratch.value[1 + row, 1 + col] = np.int64(0)
+            tiles.value[1 + row, 1 + col] = np.int64(0)
         south, north = beside(bit_of(row), south, north, kind)
         east, west = beside(bit_of(col), east, west, kind)
         sync_lanes()
-    settle(scratch, (south, east, north, west), lane)
-    store(visit, field, scratch, lane)
-    answer = better_beyond(scratch, lane)
+    settle(tiles, (south, east, north, west), lane)
+    store(visit, field, tiles, lane)
+    answer = better_beyond(tiles, lane)
     sync_lanes()
     return answer
 
@@ -319,15 +319,15 @@ def gone_at_sides(visit, field, tiles, lane):
 
 
 @inner_njit
-def withdraw(visit, field, scratch, lane):
-    """See `operations`. Values fall along supports, so there are no circles."""
-    load(visit, field, scratch, lane)
+def withdraw_values(visit, field, tiles, lane):
+    """See `operations.withdraw`. Values fall along supports, so there are no circles."""
+    load(visit, field, tiles, lane)
     kind = field.kind
     answer, line, todo = np.int32(0), 0, every_line(kind)
     while todo:  # rows where something may not be supported
         bit = bit_of(line)
         if todo & bit:
-            gone = drop_row(visit, scratch, line, lane)
+            gone = drop_row(visit, tiles, line, lane)
             sync_lanes()
             if any_lane(gone):
                 answer = np.int32(CHANGED)
@@ -338,15 +338,15 @@ def withdraw(visit, field, scratch, lane):
         line = line + 1 if line < size_of(kind) - 1 else 0
     if answer == 0:
         return answer
-    answer |= gone_at_sides(visit, field, scratch, lane)
-    store(visit, field, scratch, lane)
+    answer |= gone_at_sides(visit, field, tiles, lane)
+    store(visit, field, tiles, lane)
     return answer
 
 
 @inner_njit
-def direct(visit, field, scratch, lane):
-    """See `operations`."""
-    load(visit, field, scratch, lane)
+def direct_values(visit, field, tiles, lane):
+    """See `operations.direct`."""
+    load(visit, field, tiles, lane)
     size = size_of(field.kind)
     for w in lane_range(0, size * size // 8, lane):
         word = np.uint32(0)
@@ -356,8 +356,8 @@ def direct(visit, field, scratch, lane):
             code = NOWHERE
             if tile == visit.seed:
                 code = AT_GOAL
-            elif scratch.value[r, c] < INFINITE:
-                code = best_move(scratch, r, c)[1]
+            elif tiles.value[r, c] < INFINITE:
+                code = best_move(tiles, r, c)[1]
             word |= np.uint32(code) << np.uint32(4 * k)
         field.directions[visit.item, w] = word
     sync_lanes()

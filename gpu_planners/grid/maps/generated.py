@@ -17,9 +17,11 @@ from .grid_map import MOST_TILES, GridMap
 MOST_DRAWN = 10_000_000  # tiles drawn by one call
 TILES_A_TIME = 1 << 24  # random numbers drawn at once
 SHARE_OF_ROCK = 0.45  # of caves before smoothing, about: caverns that touch, with walls between them
-SMOOTHINGS = 5, 2  # of the coarsest grid of caves, of each finer one
+SMOOTHINGS = 5  # of the coarsest grid of caves
+FINER_SMOOTHINGS = 2  # of each finer one
 FLIPPED = 0.12  # share of tiles changed before a finer grid is smoothed
-LEFT_OUT, CLOSED_WALLS = 0.12, 0.08  # shares of the walls between rooms that are left out, that have no door
+LEFT_OUT = 0.12  # share of the walls between rooms that are left out
+CLOSED_WALLS = 0.08  # share of them without a door
 
 
 @checked(GridMapError)
@@ -118,11 +120,11 @@ def _caves(rows, cols, rng, passages, fill):
     """
     scale = 1 << max(0, int(np.log2(passages / 5)))
     shape = (-(-rows // scale), -(-cols // scale))
-    rock = _smoothed(rng.random(shape) < fill[::scale, ::scale], SMOOTHINGS[0])
+    rock = _smoothed(rng.random(shape) < fill[::scale, ::scale], SMOOTHINGS)
     while scale > 1:
         scale //= 2
         rock = rock.repeat(2, axis=0).repeat(2, axis=1)[: -(-rows // scale), : -(-cols // scale)]
-        rock = _smoothed(rock ^ (rng.random(rock.shape, dtype=np.float32) < FLIPPED), SMOOTHINGS[1])
+        rock = _smoothed(rock ^ (rng.random(rock.shape, dtype=np.float32) < FLIPPED), FINER_SMOOTHINGS)
     return ~rock
 
 

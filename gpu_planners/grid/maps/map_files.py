@@ -17,17 +17,23 @@ from ...errors import GridMapError, shown
 from ...files import file_path, read_yaml, regular_file
 from .grid_map import GridMap
 
-SINCE, BEFORE = "nav2_1.3.7", "nav2_1.3.6"
-RULES = SINCE, BEFORE  # of Nav2 1.3.7 and later (Jazzy since May 2025, Kilted, Lyrical); of Humble, Iron, older Jazzy
+SINCE = "nav2_1.3.7"  # rules of Nav2 1.3.7 and later: Jazzy since May 2025, Kilted, Lyrical
+BEFORE = "nav2_1.3.6"  # rules of Humble, Iron, older Jazzy
+RULES = SINCE, BEFORE
 MODES = ("trinary", "scale", "raw")
-UNKNOWN, FREE, OCCUPIED = -1, 0, 100  # values of an OccupancyGrid
+# values of an OccupancyGrid
+UNKNOWN = -1
+FREE = 0
+OCCUPIED = 100
 MOST_YAML_BYTES = 64 * 2**10  # map_saver writes 200
 MOST_PICTURE_BYTES = 2**31
 MOST_PIXELS = 2**28  # of a picture: 16384 x 16384
 STRIP = 2**22  # tiles that are converted at a time
 RAW_COSTS = 100  # costs that a raw picture holds: pixels 0 .. 99 for 1 .. 100, pixel 100 is blocked
-FREE_PIXEL, OCCUPIED_PIXEL = 254, 0  # as map_saver writes them
-THRESHOLDS = {"occupied_thresh": 0.65, "free_thresh": 0.25}  # likewise
+# as map_saver writes them
+FREE_PIXEL = 254
+OCCUPIED_PIXEL = 0
+THRESHOLDS = {"occupied_thresh": 0.65, "free_thresh": 0.25}
 
 
 def load_map_yaml(path: str | os.PathLike, connectivity: int = 8, rules: str = SINCE, **occupancy) -> GridMap:

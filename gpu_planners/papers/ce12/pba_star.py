@@ -25,7 +25,7 @@ lengths; the costs of the answer are exact.
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ from ...device import lean_njit, njit
 from ...errors import SettingsError, shown
 from ...grid.exact.blocks import BLOCK_SIZES
 from ...grid.maps.grid_map import GridMap
-from ...grid.paths import PathSet, check_words, first_words, step_bits
+from ...grid.paths import PathSet, check_words, first_words, joined, step_bits
 from ...settings import Described, setting
 from . import pba_star_search as search
 from .pba_star_blocks import (
@@ -50,7 +50,18 @@ from .pba_star_blocks import (
     own_window,
     window_size,
 )
-from .shared import PAGES, Answers, Arena, MovesDoNotFit, check_sides, checked_page, heuristic, pack, pack_all, units_of
+from .shared import (
+    PAGES,
+    Arena,
+    MovesDoNotFit,
+    check_sides,
+    checked_page,
+    heuristic,
+    pack,
+    pack_all,
+    path_set,
+    units_of,
+)
 
 PAGE_WORDS = 1024  # of a page to begin with
 LENGTH_UNITS = 1 << 20  # of a tile length in 8-connected searches
@@ -141,22 +152,25 @@ class PbaStar:
         else:
             distinct, which = np.unique(to_tile, return_inverse=True)
             of_goal = which.astype(np.int32)
-        at_once, answers = self._goals_at_once(), Answers(len(starts))
+        at_once, order = self._goals_at_once(), [np.zeros(0, int)]
+        parts: list[PathSet] = []
         j = 0
         while j < len(distinct):
             agents: Any = slice(None)
             if len(distinct) > at_once:
                 agents = np.flatnonzero((of_goal >= j) & (of_goal < j + at_once))
             try:
-                *columns, words = self._plan_batch(
-                    distinct[j : j + at_once], from_tile[agents], of_goal[agents] - np.int32(j)
-                )
+                answers = self._plan_batch(distinct[j : j + at_once], from_tile[agents], of_goal[agents] - np.int32(j))
             except MovesDoNotFit:
                 at_once = min(at_once, len(distinct)) // 2
                 continue
-            answers.put(agents, *columns, words=words)
+            part = path_set(starts[agents], self._grid.connectivity, *answers)
+            if len(part) == len(starts):
+                return part
+            parts.append(replace(part, words=part.words.copy()))  # page-locked memory is scarce
+            order.append(agents)
             j += at_once
-        return answers.path_set(starts, self._grid.connectivity)
+        return joined(parts, starts, np.concatenate(order), self._grid.connectivity)
 
     def _goals_at_once(self):
         layout = self._layout

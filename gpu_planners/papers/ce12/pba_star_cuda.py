@@ -31,9 +31,12 @@ JOBS, STATE_BARRIER, TOTAL, USED, OWN_USED, GOALS = 0, 1, 2, 8, 8 + PAGES, 8 + 2
 ALL_JOBS = -1
 THREADS = 128
 REGISTERS = 64
-PAGE_WORDS, OWN_PAGE_WORDS = 1024, 256  # of a page to begin with at least, border-to-border and start-to-border
-# arena to begin with, words for a link by Layout.shift
-LINK_WORDS, OWN_LINK_WORDS = (0, 0, 0, 1, 2, 4), (0, 0, 0, 0, 1, 2)
+# of the border-to-border searches
+PAGE_WORDS = 1024  # of a page to begin with, at least
+LINK_WORDS = 0, 0, 0, 1, 2, 4  # of the arena for a link to begin with, by Layout.shift
+# of the start-to-border searches
+OWN_PAGE_WORDS = 256
+OWN_LINK_WORDS = 0, 0, 0, 0, 1, 2
 ANSWER_BYTES = 3 * 8 + 4 + 1  # of an agent: see `_answer_parts`
 LOOP_BLOCKS = 8  # thread blocks on each multiprocessor of a kernel that loops over an array
 BARRIER_BLOCKS = 4  # of one with barriers

@@ -46,9 +46,13 @@ from .shared import take
 
 MOST_RAISES = 96  # of one border tile
 MOST_DOUBLINGS = 12  # of the amount it is raised by
-TILE_BITS, TIE_BITS = 12, 11  # of a key, below f
+TILE_BITS = 12  # of a key, the lowest
+TIE_BITS = 11  # of a key, between the tile and f
 TIE_TOP = (1 << TIE_BITS) - 1
-CLOSED_BIT, G_SHIFT, STAMP_SHIFT = 8, 4, 48  # of a node; the move is below
+# of a node; the move is below
+CLOSED_BIT = 8
+G_SHIFT = 4
+STAMP_SHIFT = 48
 MOST_STAMP = (1 << 15) - 1
 F_MOST = (1 << 40) - 1  # of a key; only heuristics raised many times come there
 

@@ -10,7 +10,7 @@ Ties of f are broken by greater g, then by the order of generation. On 8-connect
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,10 @@ from numba import prange
 
 from ...device import njit
 from ...grid.maps.grid_map import GridMap
-from ...grid.paths import MOST_STEPS, OUT_OF_MEMORY, PathSet, check_words, first_words, step_bits
+from ...grid.paths import MOST_STEPS, OUT_OF_MEMORY, PathSet, check_words, first_words, joined, step_bits
 from ...settings import Described, setting
 from .rtaa_star_search import CHUNK, LENGTH, RECORD, MetStates, Quest, World, state_count, walk, write_moves
-from .shared import PAGES, Answers, Arena, check_sides, pack_all, units_of
+from .shared import PAGES, Arena, check_sides, pack_all, path_set, units_of
 
 LENGTH_UNITS = 1 << 12  # of a tile length in 8-connected searches
 CHUNKS_OF_AGENT = 4  # room for moves to begin with
@@ -90,16 +90,21 @@ class RtaaStar:
         self.last_times = dict.fromkeys(TIMES, 0.0)
         starts = np.ascontiguousarray(starts, np.int32)
         from_tile, to_tile = pack_all(starts), pack_all(np.asarray(goals, np.int32))
-        left, at_once, answers = np.arange(len(starts)), len(starts), Answers(len(starts))
+        left, at_once, order = np.arange(len(starts)), len(starts), [np.zeros(0, int)]
+        parts: list[PathSet] = []
         while len(left):
             batch, rest = left[:at_once], left[at_once:]
             tiles = (from_tile, to_tile) if len(batch) == len(starts) else (from_tile[batch], to_tile[batch])
             chunks = max(PAGES, min(CHUNKS_OF_AGENT * len(batch), self._most), self._enough) // PAGES * PAGES
             record, first, words = self._walks.run(*tiles, chunks, self.last_times)
             status, length, straight, diagonals, _ = record.T
-            columns = status.astype(np.uint8), length.astype(np.int32), straight, diagonals
-            answers.put(batch, *columns, first, words=words)
+            columns = status.astype(np.uint8), length.astype(np.int32), straight, diagonals, first
+            part = path_set(starts[batch], self._grid.connectivity, *columns, words)
             failed = batch[status == OUT_OF_MEMORY]
+            if len(batch) == len(starts) and not len(failed):
+                return part
+            parts.append(replace(part, words=words.copy()))  # page-locked memory is scarce
+            order.append(batch)
             if len(failed):
                 self._enough = min(2 * chunks, self._most)
                 if len(failed) == len(batch) and chunks == self._most:  # fewer at once; one alone had all there is
@@ -107,7 +112,7 @@ class RtaaStar:
                     if len(batch) == 1:
                         failed = failed[:0]
             left = np.concatenate([failed, rest])
-        return answers.path_set(starts, self._grid.connectivity)
+        return joined(parts, starts, np.concatenate(order), self._grid.connectivity)
 
 
 class CpuWalks:

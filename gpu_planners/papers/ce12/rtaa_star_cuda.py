@@ -19,8 +19,11 @@ from .rtaa_star_search import CHUNK, LENGTH, RECORD, MetStates, Quest, World, st
 from .shared import PAGES, Arena
 
 THREADS = 4 * WARP
-CLEAR_THREADS, CLEAR_BLOCKS = 256, 8  # of a block, blocks on each multiprocessor
-TOTAL, USED = 0, 8  # places in the int32 buffer `state`; from USED on, chunks taken of each page
+CLEAR_THREADS = 256  # of a thread block that clears
+CLEAR_BLOCKS = 8  # of them on each multiprocessor
+# places in the int32 buffer `state`
+TOTAL = 0
+USED = 8  # from here on: chunks taken of each page
 
 
 class CudaWalks:

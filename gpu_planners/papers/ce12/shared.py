@@ -12,7 +12,7 @@ from ...device import lean_njit, njit
 from ...errors import GridMapError
 from ...grid.astar import least_cost_between
 from ...grid.maps.grid_map import GridMap
-from ...grid.paths import SOLVED, PathSet, check_words, step_bits
+from ...grid.paths import SOLVED, PathSet, step_bits
 from ...parallel.team import add
 
 COL_BITS = 16
@@ -105,36 +105,20 @@ def take(arena, count):
     return first + np.int64(arena.page) * arena.room if first + count <= arena.room else np.int64(-1)
 
 
-class Answers:
-    """Answers of N agents, batch by batch. A batch of all agents is kept without a copy."""
-
-    def __init__(self, count: int):
-        self._count, self._words = count, [np.zeros(0, np.uint32)]
-        self._columns = [np.zeros(count, kind) for kind in (np.uint8, np.int32, np.int64, np.int64, np.int64)]
-
-    def put(self, agents: np.ndarray | slice, *columns: np.ndarray, words: np.ndarray):
-        """Take the answers of a batch, in place of earlier ones of its agents.
-
-        agents: (M,) who was answered, or a slice
-        columns: status (M,) uint8, length (M,) int32, costs of the straight and of the diagonal steps (M,) int64, first
-        (M,) int64 index into words, the packed steps
-        """
-        if len(columns[0]) == self._count:
-            self._columns, self._words = list(columns), [words]
-            return
-        before = sum(map(len, self._words))
-        check_words(before + len(words))
-        *others, first = columns
-        for kept, new in zip(self._columns, (*others, first + before), strict=True):
-            kept[agents] = new
-        self._words.append(np.array(words))  # a copy: it may be page-locked memory, which is scarce
-
-    def path_set(self, starts: np.ndarray, connectivity: int) -> PathSet:
-        """All answers. starts: (N, 2) int32 [row, col]"""
-        status, length, straight, diagonal, first = self._columns
-        words = self._words[0] if len(self._words) == 1 else np.concatenate(self._words)
-        cost = _costs(status, straight, diagonal)
-        return PathSet(starts, status, cost, length, first, words, step_bits(connectivity))
+def path_set(
+    starts: np.ndarray,
+    connectivity: int,
+    status: np.ndarray,
+    length: np.ndarray,
+    straight: np.ndarray,
+    diagonal: np.ndarray,
+    first: np.ndarray,
+    words: np.ndarray,
+) -> PathSet:
+    """Answers of N agents. straight, diagonal: (N,) int64 costs of the straight and of the diagonal steps; the others:
+    as of PathSet"""
+    cost = _costs(status, straight, diagonal)
+    return PathSet(starts, status, cost, length, first, words, step_bits(connectivity))
 
 
 @njit

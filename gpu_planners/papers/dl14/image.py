@@ -30,7 +30,8 @@ from ...ranges import ROUNDOFF
 
 MOST_BYTES = 1 << 30  # of a file
 ZERO = np.float32(0)
-LEAST_MARGIN, GREATEST_MARGIN = 1e-3, 0.05  # pixels
+LEAST_MARGIN = 1e-3  # pixels
+GREATEST_MARGIN = 0.05  # pixels
 
 
 @dataclass(frozen=True)
