@@ -164,7 +164,7 @@ class ActionGraph:
         return ~((down >= 0) & (down <= near) & (right >= 0) & (right <= near))
 
     def _leave(self, covered, still):
-        """Visits of tiles (K, C) are over, but for those of (K, C) `still`."""
+        """End the visits of the tiles `covered` (K, C), except tiles also in `still` (K, C)."""
         np.add.at(self._over, covered[(covered[:, :, None] != still[:, None]).all(axis=2)], 1)
 
     def arrive(self, agents: np.ndarray, actions: np.ndarray) -> None:

@@ -33,7 +33,7 @@ class UnknownSources:
         self._lock = threading.Lock()
 
     def refuse(self, source: str, text: str, now: float, expires: float = ALWAYS) -> None:
-        """A message was refused, whose obstacles would have been gone at `expires`."""
+        """Record a refused message; its obstacles would expire at `expires`."""
         with self._lock:
             before = self._refused.pop(source, None)
             persists = before is not None and now - before.at < SILENCE_S

@@ -30,7 +30,7 @@ from .plan_service import Solver
 from .running import RunningFleet
 from .topics import FleetPublishers, TopicFleet
 
-LOOKS = 20  # looks at the clock in the time of a step
+POLLS = 20  # of the clock in the time of a step
 LEAST_S = 0.005  # between two polls, at least
 MOST_S = 0.05  # between two polls, at most
 
@@ -49,11 +49,11 @@ class FleetPlannerNode(PlannerNode):
         self._silent = self._late = self._stuck = ""  # ids, as of the last step
         self._warm: set[tuple] = set()  # what is compiled
         self._outputs = FleetPublishers(self)
-        self._told = TopicFleet(self, self._fleet, frames, lambda: self._scene.frame, self._look)
+        self._told = TopicFleet(self, self._fleet, frames, lambda: self._scene.frame, self._poll)
         self._maps = TopicMaps(self, self._scene, self._take_map)
         self.serve(PlanFleet, "~/plan_fleet", self._answer, self._refusal, beside=True)
-        period = float(np.clip(self.values.step_s / LOOKS, LEAST_S, MOST_S))
-        self.create_timer(period, self._look_soon, clock=steady_clock())
+        period = float(np.clip(self.values.step_s / POLLS, LEAST_S, MOST_S))
+        self.create_timer(period, self._poll_soon, clock=steady_clock())
         for missing in filter(None, (frames.missing, self._maps.missing)):
             self.get_logger().info(missing)
         self.worker.start()
@@ -110,12 +110,12 @@ class FleetPlannerNode(PlannerNode):
 
     # ---- steps ----
 
-    def _look_soon(self):
+    def _poll_soon(self):
         if not self._queued and self._fleet.due_from <= self.now():
             self._queued = True
-            self.worker.do_aside(self._look)
+            self.worker.do_aside(self._poll)
 
-    def _look(self):
+    def _poll(self):
         """Begin the next step if it is due."""
         self._queued = False
         self._told.take()  # the latest reports count, also those that came while a step was planned

@@ -112,10 +112,10 @@ def fleet_markers(step: FleetStep, places: Places, header: Header, size: int, mo
         markers.append(_marker(header, f"agents {name.lower()}", Marker.CUBE_LIST, colour, cube, of_state))
     noses = _pairs(points, points + NOSE * side * np.stack([np.cos(yaws), np.sin(yaws)], axis=1))
     has = step.goals[shown, 0] >= 0
-    ways = _pairs(points[has], places.points(step.goals[shown][has]))
+    to_goals = _pairs(points[has], places.points(step.goals[shown][has]))
     thin, thick = (0.06 * side, 0.0, 0.0), (0.15 * side, 0.0, 0.0)
     markers.append(_marker(header, "headings", Marker.LINE_LIST, (0.95, 0.95, 0.95), thick, noses, HEIGHT * side))
-    markers.append(_marker(header, "goals", Marker.LINE_LIST, (0.93, 0.65, 0.15), thin, ways, opacity=0.5))
+    markers.append(_marker(header, "goals", Marker.LINE_LIST, (0.93, 0.65, 0.15), thin, to_goals, opacity=0.5))
     return MarkerArray(markers=markers)
 
 
