@@ -20,10 +20,9 @@ ARM = 4  # joints of a part that moves by itself; the other joints move with the
 
 
 def solve_apart(search: Callable[..., PlanningResult], query: Query, settings, seed: int) -> PlanningResult:
-    """The result of a query. search: (query, settings, seed) -> result of a search in all joints"""
+    """The result of a query whose robot has `parts_of`. search: (query, settings, seed) -> result of a search in all
+    joints"""
     parts = parts_of(query.checker)
-    if not len(parts):
-        return search(query, settings, seed)
     few = replace(settings, max_samples=min(settings.max_samples, TOGETHER))
     alone = replace(settings, max_samples=min(settings.max_samples, APART), shortcut_rounds=0)
     found = search(query, few, seed)

@@ -22,7 +22,7 @@ from ..host import host_for
 from ..query import Query
 from ..result import PlanningResult
 from .answer import solve_paths
-from .apart import solve_apart
+from .apart import parts_of, solve_apart
 from .launch import SingleRequest
 from .request import ANSWER, SAMPLES, SEARCHING, SOLVED, STOPPED, BatchShape
 
@@ -32,13 +32,12 @@ LEAD = 64  # samples by which a search is ahead of the next
 APART = 1 << 39  # between the seeds of a query's searches
 
 
-def solve(query: Query, settings, seed: int, stop: threading.Event | None = None) -> PlanningResult:
-    """One query. stop: ends its searches soon after it is set, whatever they say then"""
-    return solve_apart(functools.partial(_solve_together, stop=stop or threading.Event()), query, settings, seed)
-
-
-def _solve_together(query, settings, seed, stop):
-    """A search in all joints, or several that race."""
+def solve(query: Query, settings, seed: int, stop: threading.Event | None = None, apart: bool = True) -> PlanningResult:
+    """One query, by one search or several that race. stop: ends them soon after it is set, whatever they say then;
+    apart: may arms move one after the other?"""
+    stop = stop or threading.Event()
+    if apart and len(parts_of(query.checker)):
+        return solve_apart(functools.partial(solve, stop=stop, apart=False), query, settings, seed)
     if query.late():
         return query.timed_out()
     searches = settings.searches or SEARCHES

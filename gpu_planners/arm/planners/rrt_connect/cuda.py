@@ -3,6 +3,7 @@
 A batch of problems is searched in passes: easy problems, which are most, get little of the device each, hard ones more.
 """
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from ..query import Query
 from ..result import PlanningResult
 from . import request
 from .answer import search_paths, shorten_paths
-from .apart import solve_apart
+from .apart import parts_of, solve_apart
 from .launch import Requests, SingleRequest
 from .request import ANSWER, SEARCHING, SOLVED, STOPPED, BatchShape, Problems, row_size
 from .scene_store import GREATEST, SceneStore, sizes_of
@@ -41,11 +42,10 @@ class CudaEngine:
         self._many = host_for(checker, search_paths, shorten_paths, blocks=BLOCKS_FOR_MANY)
         self._dof, self._scenes = checker.robot.dof, SceneStore(cuda.device_array)
 
-    def solve(self, query: Query, settings, seed: int) -> PlanningResult:
-        """One query on all multiprocessors."""
-        return solve_apart(self._solve_together, query, settings, seed)
-
-    def _solve_together(self, query, settings, seed):
+    def solve(self, query: Query, settings, seed: int, apart: bool = True) -> PlanningResult:
+        """One query on all multiprocessors. apart: may arms move one after the other?"""
+        if apart and len(parts_of(query.checker)):
+            return solve_apart(functools.partial(self.solve, apart=False), query, settings, seed)
         if query.late():
             return query.timed_out()
         first, batch = settings.batch or FIRST_FOR_ONE, settings.batch or BATCH_FOR_ONE

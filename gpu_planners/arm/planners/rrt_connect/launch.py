@@ -1,5 +1,6 @@
 """What a launch works on: queries in the message of a host, and the memory of its teams."""
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,7 +25,8 @@ from .request import (
 )
 from .state import CORNERS, TEAM, open_trees, tree_sizes, work_sizes
 
-_trees, _trees_on_host = on_host(tree_sizes), on_host(open_trees)
+_trees, _work = functools.cache(on_host(tree_sizes)), functools.cache(work_sizes)
+_trees_on_host = on_host(open_trees)
 
 
 class Requests:
@@ -80,7 +82,7 @@ class SingleRequest(Requests):
         same = {"first": first, "batch": batch, "split": split, "capacity": whole_tiles(NODES + len(query.goals))}
         super().__init__(host, problem, settings, 2 * CORNERS * dof, **same)
         self.reserve(1, 1, batch, host.workers)
-        floats, ints = work_sizes(dof, batch, host.workers)
+        floats, ints = _work(dof, batch, host.workers)
         self._query, where = query, {"teams": 1, "blocks": 0, "barriers": TEAM, "trees": 1, "keep": 1}
         self.ask([0], query.deadline, **where, work_floats=floats, work_ints=ints)
 
