@@ -85,23 +85,21 @@ def test_prepare_says_which_fields_are_there(slow_fields):
     assert fleet.prepare(tiles[40:60]).all() and sum(slow_fields) == 20
 
 
-def test_fields_stay_when_their_room_grows_also_while_somebody_reads_them():
-    def fields_of(fleet, goals):
-        """(K, states), asked for one after the other"""
-        for goal in goals:
-            assert fleet.prepare([goal]).all()
-        slots = [int(fleet._fields.slots(fleet._map.tiles(np.array([goal])))[0]) for goal in goals]
-        return fleet._engine.host_fields(np.array(slots))[slots].copy()
+def test_fields_stay_when_their_room_grows():
+    """Whatever the order in which goals come, ways from all tiles cost the same."""
+    tiles = np.argwhere(np.ones((9, 11)))
+
+    def costs_to(fleet, goals):
+        """(K, tiles), asked for one after the other"""
+        return np.array([fleet.steps_to_go(np.broadcast_to(goal, tiles.shape)) for goal in goals])
 
     fleets = [FleetPlanner(GridMap(np.ones((9, 11)), 4), "turning", "cpu") for _ in range(3)]
     for fleet in fleets:
-        fleet.start([[0, 0]])
-    goals = [[row, col] for row in range(9) for col in range(11)]
-    fields_of(fleets[0], goals[:5])
-    held = fleets[0]._engine.host_fields(np.zeros(1, int))[:5]  # those that are planned
-    before, grown = held.copy(), fields_of(fleets[0], goals)
-    assert (held == before).all()
-    assert (fields_of(fleets[1], goals) == grown).all()
-    assert len(np.unique(grown, axis=0)) == len(goals)
-    fleets[2].step(np.array(goals[:1]))
-    assert (fields_of(fleets[2], goals[::-1]) == grown[::-1]).all()
+        fleet.start(tiles)
+    before, grown = costs_to(fleets[0], tiles[:5]), costs_to(fleets[0], tiles)
+    assert (before == grown[:5]).all() and (costs_to(fleets[0], tiles[:5]) == before).all()
+    assert (costs_to(fleets[1], tiles) == grown).all()
+    assert len(np.unique(grown, axis=0)) == len(tiles)
+    fleets[2].step(tiles)
+    moved = [tiles.tolist().index(place) for place in fleets[2].positions.tolist()]
+    assert (fleets[2].headings == 0).all() and (costs_to(fleets[2], tiles[::-1]) == grown[::-1][:, moved]).all()
