@@ -19,6 +19,7 @@ from ...ranges import GREATEST_LENGTH
 Pose = Annotated[ArrayLike, Numbers((4, 4))]
 RIGID = 1e-4  # how far R R^T may be from the identity, and the last row from 0 0 0 1; float32 poses are off by 1e-6
 EXACT = 1e-14  # below this a rotation is one in float64
+IDENTITY, IDENTITY_ROW = np.eye(3), np.array([0.0, 0.0, 0.0, 1.0])
 BOX_CORNERS = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, 8).T  # (8, 3), of half extents 1
 
 
@@ -141,28 +142,31 @@ def rigid_poses(T: np.ndarray, named: Callable[[int], str], error: type[GpuPlann
     Otherwise `error`, which names the first pose that is not finite, not rigid or too far out. named: a pose, by its
     number
     """
-    R, p = T[:, :3, :3], T[:, :3, 3]
+    R = T[:, :3, :3]
     with np.errstate(all="ignore"):  # what is not finite is named below
-        off = np.abs(R @ R.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
+        off = np.abs(R @ R.transpose(0, 2, 1) - IDENTITY).max(axis=(1, 2))
+        leans, away = np.abs(T[:, 3] - IDENTITY_ROW).max(axis=1), np.abs(T[:, :3, 3]).max(axis=1)
+        mirrors = np.linalg.det(R) < 0
+    right = (off <= RIGID) & (leans <= RIGID) & (away <= GREATEST_LENGTH) & ~mirrors
+    if not right.all():
         faults = {
             "holds a value that is not finite": ~np.isfinite(T).all(axis=(1, 2)),
-            "has a last row other than 0 0 0 1": np.abs(T[:, 3] - (0, 0, 0, 1)).max(axis=1) > RIGID,
+            "has a last row other than 0 0 0 1": leans > RIGID,
             "is no rigid transform: its rotation is not orthonormal": off > RIGID,
-            "is no rigid transform: it mirrors": np.linalg.det(R) < 0,
-            f"is over {GREATEST_LENGTH:g} m away": np.abs(p).max(axis=1) > GREATEST_LENGTH,
+            "is no rigid transform: it mirrors": mirrors,
+            f"is over {GREATEST_LENGTH:g} m away": away > GREATEST_LENGTH,
         }
-    for what, wrong in faults.items():
-        if wrong.any():
-            k = int(np.argmax(wrong))
-            raise error(
-                f"{named(k)} {what}: {shown(T[k].tolist())}; allowed: a finite rigid transform at most "
-                f"{GREATEST_LENGTH:g} m away"
-            )
+        what, wrong = next((what, wrong) for what, wrong in faults.items() if wrong.any())
+        k = int(np.argmax(wrong))
+        raise error(
+            f"{named(k)} {what}: {shown(T[k].tolist())}; allowed: a finite rigid transform at most "
+            f"{GREATEST_LENGTH:g} m away"
+        )
     rounded = off > EXACT  # nearest in the Frobenius norm (Schoenemann 1966)
     if rounded.any():
         U, _, Vt = np.linalg.svd(R[rounded])
         T[rounded, :3, :3] = U @ Vt
-    T[:, 3] = 0, 0, 0, 1
+    T[:, 3] = IDENTITY_ROW
     return T
 
 
