@@ -14,9 +14,11 @@ from gpu_planners.arm.planners.rrt_connect.request import BatchShape, write_queu
 from gpu_planners.arm.planners.rrt_connect.scene_store import SceneStore
 from gpu_planners.arm.spaces.interface import Packed
 
+check_path = pytest.importorskip("gpu_planners.verify", reason="coal and pinocchio are the oracle").check_path
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed: pip install 'gpu_planners[gpu]'")
 from gpu_planners.arm.planners.rrt_connect import cuda  # noqa: E402
 
+GREY = 1e-4  # metres from contact where float32 may decide either way
 RAW = rrt_connect.Settings(shortcut_rounds=0, range=0.3, max_samples=3000, time_limit_s=100.0)
 
 
@@ -89,10 +91,11 @@ def test_paths_are_free_and_do_not_depend_on_the_room_for_them(batch, settings, 
     monkeypatch.setattr(Host, "most_blocks", blocks)
     results, launches = solved(*batch, settings)
     assert sum(result.solved for result in results) > len(results) // 2
-    for problem, checker, result in zip(*batch, results):
+    rig = maker_of("panda").rig
+    for problem, result in zip(batch[0], results):
         if result.solved:
             assert np.array_equal(result.path[0], problem.start)
-            assert checker.motions_valid(result.path[:-1], result.path[1:]).mean() > 0.9
+            assert check_path(result.path, rig.coal_scene(problem.obstacles), tolerance=GREY).free
     monkeypatch.setattr(cuda, "CORNERS_OF_MANY", 1)
     monkeypatch.setattr(cuda, "CORNERS", 1)
     again, more = solved(*batch, settings)
