@@ -35,6 +35,7 @@ class ActionGraph:
         self.barred = np.zeros(shape, np.int32)
         self.planned = self.allowed = np.zeros(0, np.int64)
         self.blind = np.zeros(0, bool)
+        self._there = np.zeros(0, bool)  # who holds tiles?
         self.tiles, self.headings = np.zeros((0, most + 1, 2), np.int64), np.zeros((0, most + 1), np.int64)
         self._turn = np.zeros((0, most + 1, len(self._cover)), np.int64)  # numbers of the visits of a state
 
@@ -54,12 +55,14 @@ class ActionGraph:
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros((k, *old.shape[1:]), np.int64)]))
         self.blind = np.append(self.blind, np.zeros(k, bool))
+        self._there = np.append(self._there, np.zeros(k, bool))
         self.place(np.arange(n, n + k), tiles, headings)
 
     def place(self, agents: np.ndarray, tiles: np.ndarray, headings: np.ndarray) -> None:
         """Agents (K,), which hold no tiles, are on free tiles (K, 2)."""
         covered = self._covered(tiles)
         self.tiles[agents, 0], self.headings[agents, 0] = tiles, headings
+        self._there[agents] = True
         self._turn[agents, 0] = self._visits[covered]
         self._visits[covered] += 1
         self._holder[covered] = agents[:, None]
@@ -173,19 +176,25 @@ class ActionGraph:
             agents, actions = agents[actions > 0], actions[actions > 0] - 1
             before, now = self._covered(self.tiles[agents, 0]), self._covered(self.tiles[agents, 1])
             gone = (before[:, :, None] != now[:, None]).all(axis=2) & (self._holder[before] == agents[:, None])
-            self._holder[before[gone & ~self._comes_again(agents, before)]] = -1
+            self._holder[before[gone]] = -1
             if not self._following:
                 self._leave(before, now)
             for states in (self.tiles, self.headings, self._turn):
                 states[agents, :-1] = states[agents, 1:]
             self.planned[agents] -= 1
             self.allowed[agents] -= 1
+        self._hold_on()
 
-    def _comes_again(self, agents, covered):
-        """(K, C) bool, may agents (K,) enter tiles (K, C) that they are on once more, later on?"""
-        later = self._covered(self.tiles[agents, 1:].reshape(-1, 2)).reshape(len(agents), self.most, -1)
-        later[np.arange(1, self.most + 1) > self.allowed[agents][:, None]] = -1
-        return (covered[:, :, None, None] == later[:, None]).any(axis=(2, 3))
+    def _holdings(self):
+        """-> (M,) agents, (M, C) tiles: all that agents are on, or may enter"""
+        some = self._there[:, None] & (np.arange(self.most + 1) <= self.allowed[:, None])
+        return np.nonzero(some)[0], self._covered(self.tiles[some])
+
+    def _hold_on(self):
+        """Tiles that one has given up are still those of others who are on them, or may enter them."""
+        owner, held = self._holdings()
+        row, k = np.nonzero(self._holder[held] < 0)
+        self._holder[held[row, k]] = owner[row]
 
     def forget(self) -> tuple[np.ndarray, np.ndarray]:
         """Forget what is not allowed yet. -> (N, 2) tiles and (N,) headings at the end of what is"""
@@ -208,10 +217,11 @@ class ActionGraph:
 
     def movable(self, agents: np.ndarray, tiles: np.ndarray) -> np.ndarray:
         """(K,) bool, which of some agents can be put on tiles (K, 2) at once, without meeting another one?"""
-        covered, moves = self._covered(tiles), np.zeros(len(self.planned) + 1, bool)  # the last one: nobody
-        moves[agents] = moves[-1] = True
+        covered, moves = self._covered(tiles), np.zeros(len(self.planned), bool)
+        moves[agents] = True
+        owner, held = self._holdings()
         while True:
-            clash = ~moves[self._holder[covered]].all(axis=1)
+            clash = np.isin(covered, held[~moves[owner]]).any(axis=1)
             mine = np.repeat(agents, covered.shape[1])[np.argsort(covered.ravel(), kind="stable")]
             order = np.sort(covered.ravel())
             same = (order[1:] == order[:-1]) & moves[mine[1:]] & moves[mine[:-1]]
@@ -228,13 +238,15 @@ class ActionGraph:
             self._over[held] += 1
             self._holder[self._holder == a] = -1
             self.planned[a] = self.allowed[a] = 0
+        self._there[agents] = False
+        self._hold_on()
 
     def keep(self, agents: np.ndarray) -> None:
         """Number agents (K,) anew: 0 .. K - 1. The others hold no tiles."""
         number = np.full(len(self.planned) + 1, -1)  # the last one: nobody
         number[agents] = np.arange(len(agents))
         self._holder = number[self._holder]
-        for name in ("planned", "allowed", "tiles", "headings", "_turn", "blind"):
+        for name in ("planned", "allowed", "tiles", "headings", "_turn", "blind", "_there"):
             setattr(self, name, getattr(self, name)[agents])
 
     def widen(self, most: int) -> None:

@@ -135,3 +135,17 @@ def test_a_tile_that_an_agent_may_come_back_to_stays_its_own():
     assert not graph.movable(other, np.array([[0, 0]]))[0]
     graph.arrive(agent, np.array([3]))
     assert graph.holder(np.array([0, 1])) == -1 and graph.movable(other, np.array([[0, 1]]))[0]
+
+
+def test_a_tile_is_its_own_until_it_has_left_whoever_follows():
+    graph = ActionGraph((1, 6), 0, True, 2)
+    graph.add(np.array([[0, 1], [0, 0], [0, 5]]), np.zeros(3, int))
+    first, second, third = np.arange(3)[:, None]
+    graph.plan(np.array([0, 1]), np.array([[0, 2], [0, 1]]), np.zeros(2, int))
+    assert graph.allow().tolist() == [0, 1]  # the first one is still on (0, 1)
+    both = np.concatenate([second, third])
+    assert graph.movable(both, np.array([[0, 4], [0, 1]])).tolist() == [True, False]
+    graph.remove(second)
+    assert graph.holder(np.array([0, 1])) == 0 and not graph.is_free(np.array([[0, 1]]))[0]
+    graph.arrive(first, np.array([1]))
+    assert graph.holder(np.array([0, 1])) == -1
