@@ -81,7 +81,7 @@ class Options(NamedTuple):
     leaf: np.ndarray  # (O,) int32 the last step of an option
     track: np.ndarray  # (O,) int32
     opening: np.ndarray  # (O,) int32 its first action
-    heir: np.ndarray  # (O,) int32 the option that is left of it after one tick
+    tail: np.ndarray  # (O,) int32 the option that is left of it after one tick
     stay: np.ndarray  # (tables,) int32 the option that only waits
     fidget: np.ndarray  # (tables,) int32 the one that turns clockwise and waits; `stay` where nobody can turn in time
     here: np.ndarray  # (tracks, headings, horizon + 1) int32 the tile that it stands on or enters, less the agent's
@@ -122,7 +122,7 @@ def options_of(motion: Motion, speeds: tuple[Speed, ...], horizon: int, width: i
         numbers([option.leaf + steps[k] for k, option in leaves]),
         numbers([option.track + tracks[k] for k, option in leaves]),
         numbers([option.opening for _, option in leaves]),
-        numbers([_heir(motion, tables, options, k, option) for k, option in leaves]),
+        numbers([_tail(motion, tables, options, k, option) for k, option in leaves]),
         numbers([options[k] + list(table.options).index(table.waiting) for k, table in enumerate(tables)]),
         numbers([options[k] + list(table.options).index(table.fidget) for k, table in enumerate(tables)]),
         np.ascontiguousarray(np.moveaxis(turned(paths[..., :2]), 0, 1), np.int32),
@@ -263,8 +263,8 @@ class _Table:
         return path, turn
 
 
-def _heir(motion, tables, first, k, option):
-    """The number of the option that is left of `option` of table k after one tick."""
+def _tail(motion, tables, first, k, option):
+    """Number of the tail of `option` of table k after one tick."""
     rest = tables[k].rest
     if rest:
         number, left = k - 1, option.sequence

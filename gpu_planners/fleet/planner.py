@@ -23,8 +23,8 @@ from .motion import MOTIONS, Motion
 from .plan import FleetPlan, oneshot
 from .settings import Settings
 from .step.cpu import CpuFleet
-from .step.crew import BUSY, STANDS
 from .step.priorities import crowd_around
+from .step.state import BUSY, STANDS
 from .step.stepper import LEAST_S, Stepper
 
 LONGEST_STEP = 86_400.0  # seconds
@@ -89,7 +89,7 @@ class FleetPlanner:
     def _lanes_now(self):
         """`Lanes` of the current map and guidance; agents that stand for good are obstacles."""
         lanes = self._map.lanes(self.grid, self.motion, self.settings.size, self._guidance)
-        agents = self._stepper.crew.agents
+        agents = self._stepper.state.agents
         stand = np.flatnonzero((agents.still == STANDS) & (agents.there > 0))
         lanes.free[agents.tile[stand]] = lanes.free[agents.origin[stand]] = 0
         return lanes
@@ -106,7 +106,7 @@ class FleetPlanner:
             self._engine = CudaFleet(*on, self.device)
         field_bytes = self._lanes.free.size * self.motion.headings
         self._fields = FieldStore(self._engine, field_bytes, self.settings.memory_limit_bytes)
-        agents = self._stepper.crew.agents
+        agents = self._stepper.state.agents
         agents.goal[:] = agents.slot[:] = -1
         self._stepper.progress.changed[:] = 1
 
@@ -133,7 +133,7 @@ class FleetPlanner:
 
     def _suit(self):
         """Take the guidance for the present agents."""
-        guidance = self._suited(np.count_nonzero(self._stepper.crew.agents.there))
+        guidance = self._suited(np.count_nonzero(self._stepper.state.agents.there))
         if guidance is not self._guidance:
             self._guidance = guidance
             self._take_lanes()
@@ -169,7 +169,7 @@ class FleetPlanner:
         refuse_forked()
         places, faces, paces = self._checked(starts, headings, speeds)
         stepper = self._stepper
-        changed = (stepper.crew.agents.still == STANDS).any()  # of the agents before these
+        changed = (stepper.state.agents.still == STANDS).any()  # of the agents before these
         lanes, guidance = self._lanes, self._suited(len(places))
         if changed := changed or guidance is not self._guidance:
             lanes = self._map.lanes(self.grid, self.motion, self.settings.size, guidance)
@@ -202,7 +202,7 @@ class FleetPlanner:
             raise GridMapError(f"agent {agent} is at {places[agent].tolist()}, which is blocked or too near to it")
         order = np.argsort(tiles, kind="stable")
         ordered = tiles[order]
-        for offset in self._stepper.rules.near:
+        for offset in self._stepper.rules.clearance:
             low, high = (np.searchsorted(ordered, tiles[:new] + offset, side) for side in ("left", "right"))
             for a in np.flatnonzero(high > low + (offset == 0)):
                 b = next(int(b) for b in order[low[a] : high[a]] if b != a)
@@ -214,25 +214,25 @@ class FleetPlanner:
         refuse_forked()
         places, faces, paces = self._checked(starts, headings, speeds)
         stepper = self._stepper
-        before, n = stepper.crew.agents, len(stepper.crew.agents.tile)
+        before, n = stepper.state.agents, len(stepper.state.agents.tile)
         taken = np.unique(np.concatenate([before.tile[before.there > 0], before.origin[before.there > 0]]))
         self._refuse_bad(np.concatenate([places, self._map.places(taken)]), len(places), self._lanes.free)
         self._take_paces(stepper.paces.also(paces))
-        kept = *before, *stepper.progress, stepper.crew.plans.option, stepper.broken
+        kept = *before, *stepper.progress, stepper.state.plans.option, stepper.broken
         tables = np.r_[before.table, stepper.paces.tables(paces)]
         stepper.set_agents(np.r_[before.tile, self._map.tiles(places)], np.r_[before.heading, faces], tables)
-        now = *stepper.crew.agents, *stepper.progress, stepper.crew.plans.option, stepper.broken
+        now = *stepper.state.agents, *stepper.progress, stepper.state.plans.option, stepper.broken
         for old, new in zip(kept, now):
             new[:n] = old
         self._suit()
-        return np.arange(n, len(stepper.crew.agents.tile))
+        return np.arange(n, len(stepper.state.agents.tile))
 
     def remove(self, agents: ArrayLike):
         """Take agents off the map. agents: (K,) int numbers, which are not given again
 
         Raises GridMapError for a number that no agent has, or that comes twice; nothing has changed then.
         """
-        now = self._stepper.crew.agents
+        now = self._stepper.state.agents
         numbers = checked_numbers("agents", agents, now.there)
         once, count = np.unique(numbers, return_counts=True)
         if len(once) < len(numbers):
@@ -260,7 +260,7 @@ class FleetPlanner:
         agent that is not there; nothing has changed then.
         """
         stepper = self._stepper
-        agents = stepper.crew.agents
+        agents = stepper.state.agents
         places = checked_tiles("positions", positions)
         if len(places) != len(agents.tile):
             raise GridMapError(f"positions has {len(places)} rows; allowed: {len(agents.tile)}, one for each agent")
@@ -283,7 +283,7 @@ class FleetPlanner:
         agents.table[off] -= agents.table[off] % stepper.paces.rests
         stepper.broken[(stands > 0) & (agents.still == 0)] = 1
         stay_now = off | (agents.still > 0)
-        stepper.crew.plans.option[stay_now] = stepper.paces.options.stay[agents.table[stay_now]]
+        stepper.state.plans.option[stay_now] = stepper.paces.options.stay[agents.table[stay_now]]
         stood = agents.still == STANDS
         agents.fresh[off | (stood & (stands != STANDS))] = 1
         agents.still[:] = stands
@@ -313,7 +313,7 @@ class FleetPlanner:
             freed = np.flatnonzero(after.free > before.free).astype(np.int32)
             self._fields.repair(Change(blocked, freed, before.free, after.free, self._parts), after)
             self._set_lanes(after)
-            stepper.crew.agents.fresh[:] = stepper.progress.changed[:] = 1
+            stepper.state.agents.fresh[:] = stepper.progress.changed[:] = 1
 
     @property
     def memory_bytes(self) -> int:
@@ -330,12 +330,12 @@ class FleetPlanner:
     @property
     def positions(self) -> np.ndarray:
         """(N, 2) int32 [row, col] where agents are, or what they move to."""
-        return self._map.places(self._stepper.crew.agents.tile)
+        return self._map.places(self._stepper.state.agents.tile)
 
     @property
     def headings(self) -> np.ndarray:
         """(N,) int32"""
-        return self._stepper.crew.agents.heading.copy()
+        return self._stepper.state.agents.heading.copy()
 
     def step(self, goals: ArrayLike, budget_s: float = 0.0) -> np.ndarray:
         """Move every agent by one tick. The planner assumes that all do as they are told; if not, call `observe`.
@@ -423,7 +423,7 @@ class FleetPlanner:
         least = whole("least", least, 0, 2**31 - 1)
         if budget_s is not None:
             self._take_budget(number("budget_s", budget_s, 0.0, LONGEST_STEP, " seconds"))
-        tiles = self._map.goal_tiles(goals, self._stepper.crew.agents.there)
+        tiles = self._map.goal_tiles(goals, self._stepper.state.agents.there)
         with told_if_slow(f"fleets for {self.device}"):
             slots = self._fields.slots(tiles, deadline, least, self._stepper.progress.since)
         return (slots >= 0) | (tiles < 0)
@@ -431,7 +431,7 @@ class FleetPlanner:
     def steps_to_go(self, goals: ArrayLike) -> np.ndarray:
         """(N, 2) goals, as `step` takes them -> (N,) int32 cost of each agent's way to its goal alone"""
         refuse_forked()
-        agents = self._stepper.crew.agents
+        agents = self._stepper.state.agents
         still, left = agents.still.copy(), agents.left.copy()
         agents.still[:] = 0  # else their costs stay those of their last goals
         try:
@@ -450,7 +450,7 @@ class FleetPlanner:
     def _rank(self, goals, deadline=NEVER):
         """Take goals, and find every agent's options and cost to go. Agents whose goals have no fields by the deadline
         want to stay; one field at least is planned."""
-        agents = self._stepper.crew.agents
+        agents = self._stepper.state.agents
         tiles = self._map.goal_tiles(goals, agents.there)
         slots = self._fields.slots(tiles, deadline, 1, self._stepper.progress.since)
         self._waiting = (slots < 0) & (tiles >= 0)
@@ -461,4 +461,4 @@ class FleetPlanner:
         agents.slot[self._map.cut_off(agents.tile, tiles, self._parts)] = -1  # its field leads nowhere
         agents.goal[:] = tiles
         agents.fresh[changed] = 1
-        self._engine.rank(agents, self._stepper.crew.ranked)
+        self._engine.rank(agents, self._stepper.state.ranked)

@@ -355,7 +355,7 @@ def test_all_agents_weigh_the_same_in_free_traffic_and_the_first_ones_more_in_a_
     fleet = FleetPlanner(GridMap(free, connectivity=4), "turning", "cpu")
     fleet.start(places(free, int(share * free.sum()), np.random.default_rng(1)))
     run(fleet, free, 80)
-    weights = fleet._stepper.crew.stacks.weight
+    weights = fleet._stepper.state.stacks.weight
     assert (weights.max() < 2 * weights.min()) == even
     assert even or weights.max() > 1000 * weights.min()
 

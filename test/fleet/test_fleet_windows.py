@@ -30,7 +30,7 @@ def has_windows(fleet):
 
 def cheapest(a, fleet, others, following):
     """What the cheapest way of agent a costs, that meets none of the ways of others (K, ticks + 1) in padded tiles."""
-    lanes, agents, turning = fleet._lanes, fleet._stepper.crew.agents, fleet.motion.headings > 1
+    lanes, agents, turning = fleet._lanes, fleet._stepper.state.agents, fleet.motion.headings > 1
     goal, slot = agents.goal[a], agents.slot[a]
     on = [{int(way[tick]): k for k, way in enumerate(others)} for tick in range(others.shape[1])]
     offsets = [row * lanes.width + col for row, col in STEPS]
@@ -96,9 +96,9 @@ def test_the_way_of_an_agent_is_the_cheapest_one_among_the_others(motion, follow
         fleet.step(goals, 10 * BUDGET_S)  # a busy machine may take as long elsewhere
         assert has_windows(fleet)
         fleet._rank(goals)
-        engine, crew, ways = fleet._engine, fleet._stepper.crew, fleet._stepper._window
-        window.go_on(np.zeros(14, np.uint8), fleet._lanes.free, crew.agents, ways)
-        given = crew.agents, engine.host_fields(crew.agents.slot), fleet._lanes, fleet._stepper.rules, ways
+        engine, state, ways = fleet._engine, fleet._stepper.state, fleet._stepper._window
+        window.go_on(np.zeros(14, np.uint8), fleet._lanes.free, state.agents, ways)
+        given = state.agents, engine.host_fields(state.agents.slot), fleet._lanes, fleet._stepper.rules, ways
         window.improve(np.arange(14, dtype=np.int32), np.zeros(14, np.int64), 0, 0, *given)  # each one by itself
         for a in range(14):
             others = np.delete(ways.tile, a, axis=0)
@@ -106,8 +106,8 @@ def test_the_way_of_an_agent_is_the_cheapest_one_among_the_others(motion, follow
             assert best <= ways.cost[a]  # others may have given way since
             compared += best == ways.cost[a]
         assert cheapest(13, fleet, ways.tile[:13], following) == ways.cost[13]  # nobody came after it
-        crew.agents.tile[:], crew.agents.heading[:] = ways.tile[:, 1], ways.heading[:, 1]
-        crew.agents.origin[:] = crew.agents.tile
+        state.agents.tile[:], state.agents.heading[:] = ways.tile[:, 1], ways.heading[:, 1]
+        state.agents.origin[:] = state.agents.tile
     assert compared > 60
 
 

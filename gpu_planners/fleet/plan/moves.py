@@ -1,4 +1,5 @@
-"""One step of all agents by PIBT, as LaCAM (lacam.py) wants it.
+"""One step of all agents by PIBT, as LaCAM (lacam.py) wants it: an agent takes the best tile that it can get, and
+pushes whoever is there (Okumura et al., Artif. Intelligence, 2022).
 
 Agents that stand in each other's way in a corridor change places where it widens (LaCAM's "swap"; Okumura, IJCAI 2023).
 Departures: four bits for a tile and a goal say which neighbours are nearer, in place of distances; with `rings` False
@@ -13,7 +14,6 @@ import numpy as np
 
 from ...device import lean_njit
 from ..fields.next_hops import LANE_SHIFT, NOBODY, Ground
-from ..step.pibt import DONE, FAILED, make_pibt
 
 UNDECIDED = -1
 
@@ -199,26 +199,6 @@ def _enter(level, agent, mover, step):
 
 
 @lean_njit
-def _look(level, mover, step):
-    a, now, then = mover.chain[level], mover.now, mover.then
-    at = step.now[a]
-    while mover.place[level] < mover.many[level]:
-        there = mover.option[level, mover.place[level]]
-        mover.place[level] += 1
-        if then[there] != NOBODY:
-            continue
-        other = now[there]
-        free = other == NOBODY or other == a
-        pushes = not free and step.then[other] == UNDECIDED
-        if not (free or pushes) and step.then[other] != at:  # it moves on
-            free = mover.task.rings or not _leads_to(there, at, mover, step)
-        if free or pushes:
-            then[there], step.then[a] = a, there
-            return other if pushes else DONE
-    return FAILED
-
-
-@lean_njit
 def _leads_to(tile, end, mover, step):
     """Does the row of agents that follow each other from a tile reach `end`?"""
     agent = mover.now[tile]
@@ -228,12 +208,6 @@ def _leads_to(tile, end, mover, step):
             return True
         agent = mover.now[tile]
     return False
-
-
-@lean_njit
-def _stay(level, mover, step):
-    a = mover.chain[level]
-    mover.then[step.now[a]], step.then[a] = a, step.now[a]
 
 
 @lean_njit
@@ -248,7 +222,37 @@ def _swap_partners(level, mover, step):
             mover.then[at], step.then[other] = other, at
 
 
-_push = make_pibt(_enter, _look, _stay, _swap_partners)
+@lean_njit
+def pibt(agent, mover, step):
+    """Find a tile for an agent by pushing whoever is there, and so on. -> found? If not, it stays"""
+    now, then, top = mover.now, mover.then, np.int64(0)
+    _enter(top, np.int64(agent), mover, step)
+    while True:
+        a = mover.chain[top]
+        at = step.now[a]
+        if mover.place[top] == mover.many[top]:  # it stays, and whoever pushed it looks on
+            then[at], step.then[a] = a, at
+            if top == 0:
+                return False
+            top -= 1
+            continue
+        there = mover.option[top, mover.place[top]]
+        mover.place[top] += 1
+        if then[there] != NOBODY:
+            continue
+        other = now[there]
+        free = other == NOBODY or other == a
+        pushes = not free and step.then[other] == UNDECIDED
+        if not (free or pushes) and step.then[other] != at:  # it moves on
+            free = mover.task.rings or not _leads_to(there, at, mover, step)
+        if free or pushes:
+            then[there], step.then[a] = a, there
+        if free:
+            _swap_partners(top, mover, step)
+            return True
+        if pushes:
+            top += 1
+            _enter(top, np.int64(other), mover, step)
 
 
 @lean_njit
@@ -258,7 +262,7 @@ def move(agent, mover, step):
     if at == mover.task.goal[agent] and mover.then[at] == NOBODY:  # nobody wants it to go
         mover.then[at], step.then[agent] = agent, at
         return True
-    return _push(agent, mover, step)
+    return pibt(agent, mover, step)
 
 
 @lean_njit

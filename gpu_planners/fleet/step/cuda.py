@@ -11,8 +11,8 @@ from ..fields.cost_to_go import UNREACHED, WRAP, plan_fields
 from ..fields.lanes import Lanes, ahead
 from ..fields.repair import Change
 from ..motion import Options
-from .cpu import follow, rank_options
-from .crew import Agents, Ranked, Rules
+from .epibt import rank_options, update_cost_to_go
+from .state import Agents, Ranked, Rules
 
 THREADS = 256
 BLOCKS_OF = 4  # searches at once on each multiprocessor
@@ -44,7 +44,7 @@ class CudaFleet:
         with cuda.gpus[self._index]:
             arrays: Any = (cuda.to_device(a) if isinstance(a, np.ndarray) else a for a in options)
             self._options = Options(*arrays)
-            self._rules = rules._replace(near=cuda.to_device(rules.near))
+            self._rules = rules._replace(clearance=cuda.to_device(rules.clearance))
 
     @property
     def at_once(self) -> int:
@@ -142,7 +142,7 @@ def rank_kernel():
             state[10], state[11],
         )  # fmt: skip
         if agents.there[a] and not agents.still[a]:
-            follow(a, agents, values, lanes)
+            update_cost_to_go(a, agents, values, lanes)
             rank_options(a, agents, options, values, lanes, rules, scratch[a], ranked)
 
     return rank

@@ -17,8 +17,8 @@ from ..plan import lacam
 from ..plan.instance import Instance, Model
 from ..plan.lacam import TreeSearch
 from ..plan.retime import timed
-from .crew import Agents, Ranked
 from .priorities import Progress
+from .state import Agents, Ranked
 
 MOST = 8  # agents that plan together; of smaller fleets all do
 PATIENCE = 32  # steps without coming nearer, or off a goal that was reached, after which an agent plans with others
@@ -167,7 +167,7 @@ class Deadlocks:
         ticks = np.minimum(group.at + np.arange(1, options.here.shape[2]), len(group.tiles) - 1)
         for k in np.flatnonzero(group.led):
             a = group.members[k]
-            many, heading, table = ranked.many[a], agents.heading[a], agents.table[a]
+            many, heading, table = ranked.length[a], agents.heading[a], agents.table[a]
             mine = np.arange(options.first_option[table], options.first_option[table + 1])
             along = (agents.tile[a] + options.here[:, heading, 1:] == group.tiles[ticks, k]).all(axis=1)
             turned = (heading + options.turn[options.leaf[mine]]) % 4 == group.headings[ticks[-1], k] % 4

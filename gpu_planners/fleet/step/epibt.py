@@ -1,10 +1,17 @@
-"""Every agent gets an option, and no two options conflict.
+"""Enhanced PIBT: every agent gets an option, and no two options conflict (Yukhnevich and Andreychuk, arXiv 2511.09193).
 
-Enhanced PIBT (Yukhnevich and Andreychuk, arXiv 2511.09193): each agent holds the tiles of its option, at first of what
-is left of its previous one (the heir, which ends in waiting, so that heirs never conflict). One after the other, by
-priority, agents take the best option whose tiles nobody holds, or only one other agent: that one is pushed and has to
-find another option in turn, and so on; if it cannot, all is undone. The options never conflict, so a search may stop
-at any time.
+    rank      each agent's options by what they cost if nobody is in the way
+    inherit   each agent reserves what is left of its previous option: its tail, which ends in waiting, so that tails
+              never conflict
+    EPIBT(a)  for each of a's options, the best one first:
+                  nobody has reserved its tiles: a takes it
+                  one other agent b has, which may be pushed: b gives its option up and a takes this one; if EPIBT(b)
+                      fails, both are as before
+    advance   carry out the first tick of all options
+
+A pass calls EPIBT for one agent after the other, by priority. As the options never conflict, it may end at any time.
+Departures: passes in which agents push others of higher priority too, as long as the weighted costs of all do not rise;
+and the map is cut into squares, whose searches run side by side.
 """
 
 from typing import NamedTuple
@@ -13,11 +20,229 @@ import numpy as np
 from numba import prange
 
 from ...device import lean_njit, njit
+from ...parallel.memory import item, set_item
+from ..fields.cost_to_go import FAR, cost_to_go, difference, exits, gain, leaving
 from ..fields.next_hops import NOBODY
-from .crew import SEVERAL, Crew, drop, hold, in_the_way, take
-from .pibt import DONE, FAILED, make_pibt
+from .state import Agents, FleetState, Ranked
 
 MOST_VISITS = 10  # of an agent in a pass
+SEVERAL = -2  # in place of an agent: more than one
+NO_OPTION = np.int32(2**30)  # a cost that no option has
+FIRST_TIE = 4096  # what a unit of cost is worth against coming nearer early
+
+
+# ---------------------------------------------------------------------------------------------------- rank
+
+
+@njit(parallel=True)
+def rank(agents: Agents, options, values, lanes, rules, ranked: Ranked, most_steps, members):
+    """Find every agent's cost to go, and rank its options. most_steps: of a table; members: threads"""
+    for member in prange(members):
+        step_cost = np.empty((most_steps, 3), np.int32)
+        for a in range(member, len(agents.tile), members):
+            if agents.there[a] and not agents.still[a]:
+                update_cost_to_go(a, agents, values, lanes)
+                rank_options(a, agents, options, values, lanes, rules, step_cost, ranked)
+
+
+@lean_njit
+def update_cost_to_go(a, agents, values, lanes):
+    """Update agents.left[a]: after a move by the difference of the field, for a new goal by going down its field."""
+    slot, tile, heading, headings = agents.slot[a], agents.tile[a], agents.heading[a], lanes.headings
+    if slot < 0:
+        agents.left[a] = 0
+    elif not lanes.free[tile]:
+        cost = leaving(heading, exits(tile, agents.goal[a], slot, values, lanes), lanes)
+        agents.left[a] = cost if cost < FAR else 0
+    elif agents.fresh[a] or not lanes.free[agents.was_tile[a]]:
+        agents.left[a] = cost_to_go(tile, heading, agents.goal[a], values[slot], lanes)
+    else:
+        was = agents.was_tile[a] * headings + agents.was_heading[a]
+        agents.left[a] += difference(values[slot, tile * headings + heading], values[slot, was])
+    agents.was_tile[a], agents.was_heading[a], agents.fresh[a] = tile, heading, 0
+
+
+@lean_njit
+def rank_options(a, agents, options, values, lanes, rules, step_cost, ranked):
+    """Sort the options of agent a that enter free tiles alone by cost.
+
+    values: fields (slots, states)
+    step_cost: (S, 3) int32 scratch: cost to go minus that now, its sum over ticks, tick of arrival or -1
+    """
+    table, heading, tile = agents.table[a], agents.heading[a], agents.tile[a]
+    first, last = options.first_step[table], options.first_step[table + 1]
+    slot, goal, headings = agents.slot[a], agents.goal[a], lanes.headings
+    out = exits(tile, goal, slot, values, lanes)
+    for step in range(first, last):
+        parent = options.parent[step]
+        here = tile + options.ahead[step, heading]
+        row = step - first
+        if parent < 0:
+            step_cost[row, 0], step_cost[row, 1], step_cost[row, 2] = 0, 0, -1
+            continue
+        up = parent - first
+        there = tile + options.ahead[parent, heading]
+        if step_cost[up, 0] == NO_OPTION or (here != there and not lanes.free[here]):
+            step_cost[row, 0] = NO_OPTION
+            continue
+        ticks = options.tick[step] - options.tick[parent]
+        arrived, cost = step_cost[up, 2], step_cost[up, 0]
+        if slot < 0:
+            cost = options.moves[step]
+        elif arrived < 0:
+            was, now = (heading + options.turn[parent]) % headings, (heading + options.turn[step]) % headings
+            cost += gain(there, was, here, now, slot, values, lanes, out)
+            if here == goal and not rules.holding:
+                arrived = options.tick[step]
+                cost -= (rules.horizon - arrived) * lanes.unit
+        step_cost[row, 0], step_cost[row, 1], step_cost[row, 2] = cost, step_cost[up, 1] + ticks * cost, arrived
+    count = np.int64(0)
+    for option in range(options.first_option[table], options.first_option[table + 1]):
+        row = options.leaf[option] - first
+        if step_cost[row, 0] != NO_OPTION:
+            cost = step_cost[row, 0] * FIRST_TIE + step_cost[row, 1]
+            count = _insert(ranked.option[a], ranked.cost[a], count, option, cost, options.track)
+    ranked.length[a] = count
+
+
+@lean_njit
+def _insert(option_of, cost_of, count, option, cost, track):
+    """Put an option where it belongs; of each track only the cheapest stays. -> how many options there are"""
+    at = 0
+    while at < count and track[option_of[at]] != track[option]:
+        at += 1
+    if at == count or cost_of[at] > cost:
+        sort_in(at, option, cost, option_of, cost_of)
+    return max(count, at + 1)
+
+
+@lean_njit
+def sort_in(place, option, cost, option_of, cost_of):
+    """Insert an option into a sorted list, at `place` or before it."""
+    while place > 0 and cost_of[place - 1] > cost:
+        option_of[place], cost_of[place] = option_of[place - 1], cost_of[place - 1]
+        place -= 1
+    option_of[place], cost_of[place] = option, cost
+
+
+# ----------------------------------------------------------------------------------------- reserve, and who has
+
+
+@lean_njit
+def reserve(a, option, who, state):
+    """Enter `who` (a itself, or NOBODY to release them) at the tiles of an option of agent a."""
+    agents, options, reserved = state.agents, state.options, state.plans.reserved
+    track, heading, tile = options.track[option], agents.heading[a], int(agents.tile[a])
+    if state.rules.plain:
+        ticks = reserved.shape[1]
+        row = (track * options.here.shape[1] + heading) * ticks
+        offsets, table = options.here.reshape(options.here.size), reserved.reshape(reserved.size)
+        for tick in range(1, ticks):
+            set_item(table, (tile + item(offsets, row + tick)) * ticks + tick, who)
+        return
+    rest = options.tick[options.first_step[agents.table[a]]]
+    for tick in range(1, reserved.shape[1]):
+        reserved[tile + options.here[track, heading, tick], tick] = who
+        reserved[tile + options.also[track, heading, tick], tick] = who
+        if tick < rest or agents.still[a]:
+            reserved[agents.origin[a], tick] = who
+
+
+@lean_njit
+def _take(a, option, cost, state):
+    """Give agent a an option whose tiles nobody has reserved."""
+    state.plans.option[a], state.plans.cost[a] = option, cost
+    reserve(np.int64(a), option, np.int64(a), state)
+
+
+@lean_njit
+def release(a, state):
+    reserve(np.int64(a), state.plans.option[a], np.int64(NOBODY), state)
+
+
+@lean_njit
+def _near(tile, tick, a, found, reserved, clearance):
+    """Join whoever but a is too near to a tile at a tick with those found before -> an agent, NOBODY or SEVERAL"""
+    for i in range(len(clearance)):
+        other = reserved[tile + clearance[i], tick]
+        if other != NOBODY and other != a and other != found:
+            if found != NOBODY:
+                return SEVERAL
+            found = other
+    return found
+
+
+@lean_njit
+def _swaps(a, tile, before, tick, reserved, clearance):
+    """-> an agent that leaves `tile` for `before`, or NOBODY"""
+    for i in range(len(clearance)):
+        other = reserved[tile + clearance[i], tick - 1]
+        if other != NOBODY and other != a:
+            for j in range(len(clearance)):
+                if reserved[before + clearance[j], tick] == other:
+                    return other
+    return NOBODY
+
+
+@lean_njit
+def _conflicting(a, option, state):
+    """Who has reserved tiles that agent a, which has none now, needs for an option? -> an agent, NOBODY or SEVERAL"""
+    agents, options, reserved, rules = state.agents, state.options, state.plans.reserved, state.rules
+    if rules.plain:
+        return _conflicting_plain(a, option, agents, options, reserved)
+    track, heading, tile, clearance = options.track[option], agents.heading[a], agents.tile[a], rules.clearance
+    rest, found = options.tick[options.first_step[agents.table[a]]], NOBODY
+    before, before_also = tile, tile
+    for tick in range(1, reserved.shape[1]):
+        here, also = tile + options.here[track, heading, tick], tile + options.also[track, heading, tick]
+        found = _near(here, tick, a, found, reserved, clearance)
+        if also != here:
+            found = _near(also, tick, a, found, reserved, clearance)
+        if tick < rest or (tick == rest and not rules.following):
+            found = _near(agents.origin[a], tick, a, found, reserved, clearance)
+        if here != before and rules.following:
+            other = _swaps(a, here, before, tick, reserved, clearance)
+            if other != NOBODY and other != found:
+                found = other if found == NOBODY else SEVERAL
+        elif here != before:
+            found = _near(here, tick - 1, a, found, reserved, clearance)
+            found = _near(before, tick, a, found, reserved, clearance)
+            if tick == 1 and reserved[here, 0] != NOBODY and reserved[here, 0] != a:
+                return SEVERAL  # somebody is there now, whatever it does
+        if not rules.following and before_also != here and before_also != before:
+            found = _near(before_also, tick, a, found, reserved, clearance)
+        if found == SEVERAL:
+            return SEVERAL
+        before, before_also = here, also
+    return found
+
+
+@lean_njit
+def _conflicting_plain(a, option, agents, options, reserved):
+    """`_conflicting` for rules that are `plain`, without checks of indices: half of a step's time."""
+    tile, ticks = int(agents.tile[a]), reserved.shape[1]
+    row = (options.track[option] * options.here.shape[1] + agents.heading[a]) * ticks
+    offsets, table = options.here.reshape(options.here.size), reserved.reshape(reserved.size)
+    found, before = NOBODY, tile
+    for tick in range(1, ticks):
+        here = tile + item(offsets, row + tick)
+        at = here * ticks + tick
+        other = item(table, at)
+        if other != NOBODY and other != found:
+            if found != NOBODY:
+                return SEVERAL
+            found = other
+        if here != before:
+            other = item(table, at - 1)
+            if other != NOBODY and other != found and item(table, before * ticks + tick) == other:
+                if found != NOBODY:
+                    return SEVERAL
+                found = other
+        before = here
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------- EPIBT(a)
 
 
 class Pass(NamedTuple):
@@ -37,87 +262,76 @@ class Pass(NamedTuple):
     width: int  # of the map
 
 
-class Aim(NamedTuple):
-    """One search of a pass."""
+class Square(NamedTuple):
+    """Where a search is."""
 
-    square: int  # whose stack it uses
+    number: int  # its stack
     row: int  # where the square begins
     col: int
     common: Pass
 
 
 @lean_njit
-def _enter(level, a, crew, aim):
-    """Put an agent on the stack, without any tiles; whoever pushed it takes the option that needs them."""
-    plans, stacks, k = crew.plans, crew.stacks, aim.square
-    stacks.agent[k, level], stacks.place[k, level] = a, 0
-    stacks.before[k, level], stacks.before_cost[k, level] = plans.option[a], plans.cost[a]
-    stacks.loss[k, level] = -stacks.weight[a] * plans.cost[a]
-    drop(a, crew)
-    if stacks.seen[a] != aim.common.number:
-        stacks.seen[a], stacks.visits[a] = aim.common.number, 0
+def epibt(agent, square, state):
+    """Find a better option for an agent, by pushing others where that is needed. -> found? If not, all is as before"""
+    ranked, stacks, k = state.ranked, state.stacks, square.number
+    top = np.int64(0)
+    _look_for_option(np.int64(agent), top, square, state)
+    while True:
+        a, place = stacks.agent[k, top], stacks.place[k, top]
+        fails = place == ranked.length[a]
+        if square.common.improving and not fails:  # options to come cost more, and pushes seldom make up for that
+            fails = stacks.rise[k, top] + stacks.weight[a] * ranked.cost[a, place] > 0
+        if fails:
+            if top > 0:
+                release(stacks.agent[k, top - 1], state)
+            _take(a, stacks.before[k, top], stacks.before_cost[k, top], state)
+            stacks.open[a] = 0
+            if top == 0:
+                return False
+            top -= 1
+            continue
+        stacks.place[k, top] += 1
+        option, cost = ranked.option[a, place], ranked.cost[a, place]
+        other = _conflicting(a, option, state)
+        if other == NOBODY:
+            _take(a, option, cost, state)
+            for level in range(top + 1):
+                stacks.open[stacks.agent[k, level]] = 0
+            return True
+        if other != SEVERAL and top + 1 < stacks.agent.shape[1] and _may_be_pushed(other, square, state):
+            rise = stacks.rise[k, top] + stacks.weight[a] * cost
+            top += 1
+            _look_for_option(other, top, square, state)
+            stacks.rise[k, top] += rise
+            _take(a, option, cost, state)
+
+
+@lean_njit
+def _look_for_option(a, top, square, state):
+    """Agent a gives its option up; it is put on the stack."""
+    plans, stacks, k = state.plans, state.stacks, square.number
+    stacks.agent[k, top], stacks.place[k, top] = a, 0
+    stacks.before[k, top], stacks.before_cost[k, top] = plans.option[a], plans.cost[a]
+    stacks.rise[k, top] = -stacks.weight[a] * plans.cost[a]
+    release(a, state)
+    if stacks.seen[a] != square.common.number:
+        stacks.seen[a], stacks.visits[a] = square.common.number, 0
     stacks.visits[a] += 1
     stacks.open[a] = 1
-    if level > 0:
-        pusher, place = stacks.agent[k, level - 1], stacks.place[k, level - 1] - 1
-        cost = crew.ranked.cost[pusher, place]
-        stacks.loss[k, level] += stacks.loss[k, level - 1] + stacks.weight[pusher] * cost
-        take(pusher, crew.ranked.option[pusher, place], cost, crew)
 
 
 @lean_njit
-def _look(level, crew, aim):
-    stacks, ranked, k = crew.stacks, crew.ranked, aim.square
-    a = stacks.agent[k, level]
-    while stacks.place[k, level] < ranked.many[a]:
-        place = stacks.place[k, level]
-        stacks.place[k, level] += 1
-        option, cost = ranked.option[a, place], ranked.cost[a, place]
-        if aim.common.improving and stacks.loss[k, level] + stacks.weight[a] * cost > 0:
-            return FAILED  # so are the others, which cost more; whoever is pushed then seldom makes up for it
-        other = in_the_way(a, option, crew)
-        if other == NOBODY:
-            take(a, option, cost, crew)
-            return DONE
-        if other != SEVERAL and level + 1 < stacks.agent.shape[1] and _may_be_pushed(other, crew, aim):
-            return other
-    return FAILED
-
-
-@lean_njit
-def _may_be_pushed(a, crew, aim):
-    stacks, common = crew.stacks, aim.common
-    root = stacks.agent[aim.square, 0]
-    if crew.agents.still[a] or stacks.open[a] or not (common.improving or stacks.rank[a] > stacks.rank[root]):
+def _may_be_pushed(a, square, state):
+    stacks, common = state.stacks, square.common
+    root = stacks.agent[square.number, 0]
+    if state.agents.still[a] or stacks.open[a] or not (common.improving or stacks.rank[a] > stacks.rank[root]):
         return False
     if stacks.seen[a] == common.number and stacks.visits[a] >= MOST_VISITS:
         return False
-    row, col = divmod(crew.agents.tile[a], common.width)
+    row, col = divmod(state.agents.tile[a], common.width)
     low, high = -common.margin, common.side + common.margin
-    return low <= row - aim.row < high and low <= col - aim.col < high
-
-
-@lean_njit
-def _give_up(level, crew, aim):
-    """Give an agent its previous option back, whose tiles its pusher lets go."""
-    stacks, k = crew.stacks, aim.square
-    if level > 0:
-        drop(stacks.agent[k, level - 1], crew)
-    a = stacks.agent[k, level]
-    stacks.open[a] = 0
-    take(a, stacks.before[k, level], stacks.before_cost[k, level], crew)
-
-
-@lean_njit
-def _finish(level, crew, aim):
-    for i in range(level + 1):
-        crew.stacks.open[crew.stacks.agent[aim.square, i]] = 0
-
-
-_push = make_pibt(_enter, _look, _give_up, _finish)
-
-
-# ---------------------------------------------------------------------------------------------------- passes
+    return low <= row - square.row < high and low <= col - square.col < high
 
 
 @njit
@@ -139,126 +353,14 @@ def sort_by_square(agents, tile, common):
 
 @njit(parallel=True)
 def pass_over(common, colour, agents, options, rules, ranked, plans, stacks):
-    """Let the agents in squares of one colour, 0 .. 3, look for better options, one after the other in each square."""
+    """Call EPIBT for the agents in squares of one colour, 0 .. 3, one after the other in each square."""
     down, across = (common.rows - colour // 2 + 1) // 2, (common.cols - colour % 2 + 1) // 2
     for i in prange(down * across):
-        crew = Crew(agents, options, rules, ranked, plans, stacks)
+        state = FleetState(agents, options, rules, ranked, plans, stacks)
         r, c = 2 * (i // across) + colour // 2, 2 * (i % across) + colour % 2
         k = r * common.cols + c
-        aim = Aim(k, common.row + r * common.side, common.col + c * common.side, common)
+        square = Square(k, common.row + r * common.side, common.col + c * common.side, common)
         for j in range(common.first[k], common.first[k + 1]):
             a = common.order[j]
             if agents.there[a] and not agents.still[a] and stacks.seen[a] != common.number:
-                _push(a, crew, aim)
-
-
-def inherit(broken, free, agents, options, rules, ranked, plans, stacks):
-    """Each agent reserves what is left of its previous option, or a better one on the same tiles; broken ones wait.
-
-    broken: (N,) uint8, agents that are not where they were to be; those whose way is blocked join them
-    free: (tiles,) uint8
-    plans.option: what is left of the options before; plans.held: NOBODY everywhere
-    """
-    there = np.flatnonzero(agents.there)
-    plans.held[agents.origin[there], 0] = there
-    # after the origins: who was observed on a tile that another one leaves wins
-    _inherit_each(broken, free, agents, options, rules, ranked, plans, stacks)
-
-
-@njit(parallel=True)
-def _inherit_each(broken, free, agents, options, rules, ranked, plans, stacks):
-    for a in prange(len(agents.tile)):
-        if agents.there[a]:
-            _inherit(np.int64(a), broken, free, Crew(agents, options, rules, ranked, plans, stacks))
-
-
-@lean_njit
-def _inherit(a, broken, free, crew):
-    agents, options, ranked, plans = crew.agents, crew.options, crew.ranked, crew.plans
-    plans.held[agents.tile[a], 0] = a
-    track, before = options.track[plans.option[a]], agents.tile[a]
-    for tick in range(1, plans.held.shape[1]):
-        here = agents.tile[a] + options.here[track, agents.heading[a], tick]
-        if here != before and not free[here]:
-            broken[a] = 1
-        before = here
-    if agents.still[a] or broken[a]:
-        broken[a] = 1
-        plans.option[a], plans.cost[a] = options.stay[agents.table[a]], 0
-        return
-    for place in range(ranked.many[a]):
-        if options.track[ranked.option[a, place]] == track:
-            plans.option[a], plans.cost[a] = ranked.option[a, place], ranked.cost[a, place]
-    hold(a, plans.option[a], a, crew)
-
-
-@njit
-def settle(broken, crew):
-    """Broken agents hold their tiles; whoever would come too near to a waiting one waits too."""
-    agents, plans = crew.agents, crew.plans
-    standing, count = np.empty(len(agents.tile), np.int32), 0
-    for a in range(len(agents.tile)):
-        if agents.there[a] and broken[a]:
-            standing[count] = a
-            count += 1
-    at = 0
-    while at < count:
-        a = standing[at]
-        other = _intruder(a, broken, crew)
-        if other == NOBODY:
-            hold(np.int64(a), plans.option[a], np.int64(a), crew)
-            at += 1
-        else:
-            drop(other, crew)
-            plans.option[other], plans.cost[other] = crew.options.stay[agents.table[other]], 0
-            broken[other], standing[count] = 1, other
-            count += 1
-
-
-@lean_njit
-def _intruder(a, broken, crew):
-    """A moving agent that would come too near to agent a, which stands, or NOBODY."""
-    held, near = crew.plans.held, crew.rules.near
-    for tick in range(1, held.shape[1]):
-        for i in range(len(near)):
-            for tile in (crew.agents.tile[a], crew.agents.origin[a]):
-                other = held[tile + near[i], tick]
-                if other != NOBODY and other != a and broken[other] == 0:
-                    return other
-    return NOBODY
-
-
-@njit
-def advance(restless, headings, ticks, rests, crew, action):
-    """Carry out the first tick of all options; plans.option becomes what is left of them.
-
-    restless: (N,) bool, who turns where it would only wait; headings: 1 or 4
-    ticks: (K, 2) int32 of a move and of a turn; rests: tables of a speed
-    action: (N,) int32, written: what each begins to do; unchanged for those that go on
-    """
-    agents, options, plans = crew.agents, crew.options, crew.plans
-    for a in range(len(agents.tile)):
-        if not agents.there[a] or agents.still[a]:
-            continue
-        option, table = plans.option[a], agents.table[a]
-        rest, heading = table % rests, agents.heading[a]
-        if restless[a] and option == options.stay[table]:
-            option = options.fidget[table]
-        plans.option[a] = options.heir[option]
-        if rest > 0:
-            agents.table[a] = table - 1
-            if rest == 1:
-                agents.origin[a] = agents.tile[a]
-            continue
-        opening = options.opening[option]
-        action[a] = opening
-        here = agents.tile[a] + options.here[options.track[option], heading, 1]
-        turned = heading
-        if headings == 4 and (opening == 1 or opening == 2):
-            turned = (heading + (1 if opening == 1 else 3)) % 4
-        if here == agents.tile[a] and turned == heading:
-            continue
-        lasts = ticks[table // rests, 0 if here != agents.tile[a] else 1]
-        agents.table[a] = table + lasts - 1
-        agents.origin[a] = agents.tile[a] if lasts > 1 else here
-        agents.tile[a], agents.heading[a] = here, turned
+                epibt(a, square, state)

@@ -11,8 +11,8 @@ import numpy as np
 from numba import prange
 
 from ...device import lean_njit, njit
-from .cpu import FIRST_TIE, sort_in
-from .crew import Agents
+from .epibt import FIRST_TIE, sort_in
+from .state import Agents
 
 PATIENCE = 64  # steps without coming nearer to its goal, after which an agent may go first, by lot
 RESTLESS = 4  # steps without coming nearer, after which an agent that waits turns now and then
@@ -143,7 +143,7 @@ def keep_away(minding, wish, taken, room, lanes, agents, options, ranked):
         tile, heading, last = agents.tile[a], agents.heading[a], options.here.shape[2] - 1
         now = _aversion(tile, taken, room, lanes.unit)
         row, col = divmod(tile, lanes.width)
-        for i in range(ranked.many[a]):
+        for i in range(ranked.length[a]):
             option = ranked.option[a, i]
             end = tile + options.here[options.track[option], heading, last]
             down, right = divmod(end, lanes.width)

@@ -15,8 +15,9 @@ from ..plan.instance import Model
 from ..settings import Settings
 from . import epibt, priorities
 from .cpu import SHARED_AGENTS
-from .crew import BUSY, Agents, Crew, Plans, Ranked, Rules, Stacks
 from .deadlock import Deadlocks
+from .inherit import advance, inherit, settle
+from .state import BUSY, Agents, FleetState, Plans, Rules, new_ranked, new_stacks
 from .window import WINDOW, Window, go_on, improve, new_window
 
 DEEPEST = 1024  # agents that push each other in a row
@@ -42,7 +43,7 @@ SEARCH_SHARE = 4  # the search out of a deadlock may take a fourth of the memory
 class Stepper:
     """The agents of a fleet, and how they move.
 
-    paces, rules, crew, progress: of the current agents; steps: since they were put there
+    paces, rules, state, progress: of the current agents; steps: since they were put there
     broken: (N,) uint8, who is not where the planner had it
     """
 
@@ -80,21 +81,18 @@ class Stepper:
         zero, none = np.zeros(n), np.full(n, -1)
         fields = tiles, headings, tiles, tables, none, none, zero + 1, zero, zero, tiles, headings, zero + 1
         agents = Agents(*(np.array(values, np.int32) for values in fields))
-        held = np.full((self._map.rows * self._map.cols, self.rules.horizon + 1), NOBODY, np.int32)
-        plans = Plans(options.stay[tables].astype(np.int32), np.zeros(n, np.int32), held)
-        shape = (self._squares, min(n, DEEPEST) + 1)
-        loss, seen, weight = np.zeros(shape, np.int64), np.zeros(n, np.int64), np.ones(n, np.int64)
-        some = [np.zeros(shape, np.int32) for _ in range(4)] + [np.zeros(n, np.int32) for _ in range(2)]
-        stacks = Stacks(loss, seen, weight, np.zeros(n, np.uint8), *some)
+        reserved = np.full((self._map.rows * self._map.cols, self.rules.horizon + 1), NOBODY, np.int32)
+        plans = Plans(options.stay[tables].astype(np.int32), np.zeros(n, np.int32), reserved)
+        stacks = new_stacks(n, self._squares, min(n, DEEPEST) + 1)
         self.broken, self.progress = np.ones(n, np.uint8), priorities.new_progress(n)
-        self.crew = Crew(agents, options, self.rules, _new_ranked(n, options), plans, stacks)
+        self.state = FleetState(agents, options, self.rules, new_ranked(n, options), plans, stacks)
 
     def take_paces(self, paces: Paces):
         """Allow the speeds of `paces`, which begins with the present ones."""
-        before, self.paces, crew = self.paces, paces, self.crew
-        agents, plans = crew.agents, crew.plans
+        before, self.paces, state = self.paces, paces, self.state
+        agents, plans = state.agents, state.plans
         agents.table[:], plans.option[:] = before.moved(agents.table, plans.option, paces)
-        self.crew = crew._replace(options=paces.options, ranked=_new_ranked(len(agents.tile), paces.options))
+        self.state = state._replace(options=paces.options, ranked=new_ranked(len(agents.tile), paces.options))
         self.take_rules(self.rules._replace(plain=self._is_plain(paces)))
 
     def look_ahead(self, lanes: Lanes, budget_s: float) -> bool:
@@ -105,15 +103,15 @@ class Stepper:
         if self._unlike == 0 or (0 < self.steps and self._unlike < STEADY):
             return False
         self.paces, self.rules = self.paces.ahead(horizon), self.rules._replace(horizon=horizon)
-        agents, options, held = self.crew.agents, self.paces.options, self.crew.plans.held
-        held = np.full((len(held), horizon + 1), NOBODY, np.int32)
-        plans = Plans(options.stay[agents.table].astype(np.int32), np.zeros_like(agents.tile), held)
-        ranked = _new_ranked(len(agents.tile), options)
-        self.crew = self.crew._replace(options=options, rules=self.rules, ranked=ranked, plans=plans)
+        agents, options, tiles = self.state.agents, self.paces.options, len(self.state.plans.reserved)
+        reserved = np.full((tiles, horizon + 1), NOBODY, np.int32)
+        plans = Plans(options.stay[agents.table].astype(np.int32), np.zeros_like(agents.tile), reserved)
+        ranked = new_ranked(len(agents.tile), options)
+        self.state = self.state._replace(options=options, rules=self.rules, ranked=ranked, plans=plans)
         return True
 
     def _horizon_for(self, lanes, budget_s):
-        count, free = np.count_nonzero(self.crew.agents.there), np.count_nonzero(lanes.free)
+        count, free = np.count_nonzero(self.state.agents.there), np.count_nonzero(lanes.free)
         horizon = self._settings.least_horizon
         simple = self._motion.headings > 1 and self.near == 0 and self.paces.one_tick  # others have too many options
         if self._settings.horizon or not simple or not count:
@@ -127,7 +125,7 @@ class Stepper:
         return horizon
 
     def take_rules(self, rules: Rules):
-        self.rules, self.crew = rules, self.crew._replace(rules=rules)
+        self.rules, self.state = rules, self.state._replace(rules=rules)
 
     def move(
         self, engine, lanes: Lanes, parts: np.ndarray, room: np.ndarray, until: float, in_time: bool
@@ -137,7 +135,7 @@ class Stepper:
         engine: CpuFleet or CudaFleet, which has the fields
         parts, room: (tiles,) of `parts_of` and `crowd_around` the free tiles -> (N,) int32 actions
         """
-        agents, progress = self.crew.agents, self.progress
+        agents, progress = self.state.agents, self.progress
         nothing_to_do = priorities.idle(agents, parts) | (agents.slot < 0)
         self._note_pace(nothing_to_do, lanes.unit)
         priorities.note(agents, progress, nothing_to_do, lanes.unit)
@@ -155,39 +153,39 @@ class Stepper:
 
     def _note_pace(self, nothing_to_do, unit):
         """Before `priorities.note`: find how fast agents with the same goals as a step ago come nearer to them."""
-        before, agents = self.progress, self.crew.agents
+        before, agents = self.progress, self.state.agents
         same = (agents.goal == before.goal) & (before.changed == 0) & ~nothing_to_do
         if same.any():
             self._pace += (np.mean((before.left - agents.left)[same]) / unit - self._pace) / STEADY
 
     def _move_by_options(self, lanes, nothing_to_do, room, until, in_time):
         """`move` by options of a few ticks."""
-        agents, progress, leading = self.crew.agents, self.progress, NOBODY_LEADS
+        agents, progress, leading = self.state.agents, self.progress, NOBODY_LEADS
         self._window = None
         if self.near == 0 and self.paces.one_tick:
             state = agents, progress, nothing_to_do, self.broken, lanes.free, self.steps
             leading = self._deadlocks.leading(*state, in_time)
         order = self._order(nothing_to_do, leading)
-        self.crew.plans.held.fill(NOBODY)
+        self.state.plans.reserved.fill(NOBODY)
         with one_thread(len(agents.tile) < SHARED_AGENTS):
             self._make_room(order, nothing_to_do, lanes, room)
-            self._deadlocks.lead(agents, self.crew.options, self.crew.ranked)
-            epibt.inherit(self.broken, lanes.free, *self.crew)
+            self._deadlocks.lead(agents, self.state.options, self.state.ranked)
+            inherit(self.broken, lanes.free, *self.state)
             if self.broken.any():
-                epibt.settle(self.broken, self.crew)
+                settle(self.broken, self.state)
             self._pass(order, False, None)
             if self._settings.neighbourhood_search:
                 self._improve(order, until)
         action = np.full(len(agents.tile), self._motion.wait, np.int32)
         stirred = priorities.restless(progress, self.steps)
         stirred[leading] = False
-        epibt.advance(stirred, self._motion.headings, self.paces.ticks, self.paces.rests, self.crew, action)
+        advance(stirred, self._motion.headings, self.paces.ticks, self.paces.rests, self.state, action)
         self._deadlocks.follow()
         return action
 
     def may_have_ways(self, lanes: Lanes) -> bool:
         """Are agents such that they plan whole ways where there is time?"""
-        count, free = np.count_nonzero(self.crew.agents.there), np.count_nonzero(lanes.free)
+        count, free = np.count_nonzero(self.state.agents.there), np.count_nonzero(lanes.free)
         plain = self.near == 0 and self.paces.one_tick and not self.rules.holding
         few = 0 < count <= min(MOST_WINDOWS, FULL * free)
         fits = lanes.free.size * (WINDOW + 1) * 4 <= self._settings.memory_limit_bytes // SEARCH_SHARE
@@ -207,7 +205,7 @@ class Stepper:
 
     def _move_by_windows(self, values, lanes, order, until):
         """`move` by whole ways."""
-        agents, there = self.crew.agents, self.crew.agents.there > 0
+        agents, there = self.state.agents, self.state.agents.there > 0
         if self._window is None or len(self._window.cost) != len(agents.tile):
             self._window, self._since = new_window(agents, lanes.free.size, lanes.headings), self.steps
             self.broken[:] = 1
@@ -226,13 +224,13 @@ class Stepper:
             action[there & (turn != 0)] = np.where(turn == 1, 1, 2)[there & (turn != 0)]
             action[moved] = FORWARD
         agents.tile[there], agents.heading[there], agents.origin[there] = tile[there], heading[there], tile[there]
-        self.crew.plans.option[:] = self.paces.options.stay[agents.table]
+        self.state.plans.option[:] = self.paces.options.stay[agents.table]
         return action
 
     def _order(self, nothing_to_do, leading):
         """(K,) int32 agents on the map by priority; sets their ranks and weights."""
-        stacks, holding = self.crew.stacks, self.rules.holding
-        order = priorities.order_of(self.crew.agents, self.progress, nothing_to_do, self.steps, holding)
+        stacks, holding = self.state.stacks, self.rules.holding
+        order = priorities.order_of(self.state.agents, self.progress, nothing_to_do, self.steps, holding)
         order = np.r_[leading, order[~np.isin(order, leading)]].astype(np.int32)
         count = len(order)
         stacks.rank[order] = np.arange(count)
@@ -243,7 +241,7 @@ class Stepper:
 
     def _make_room(self, order, nothing_to_do, lanes, room):
         """Low-priority agents avoid crowds; stalled agents detour, except the first 1/200."""
-        agents, n = self.crew.agents, len(order)
+        agents, n = self.state.agents, len(order)
         obeying = (agents.there > 0) & (agents.still == 0)
         wish = priorities.wishes(self.progress, self.steps, lanes.unit)
         wish[order[: -(-n // priorities.LOTS)]] = wish[~obeying] = 0
@@ -255,7 +253,7 @@ class Stepper:
             taken = np.zeros(lanes.free.size, np.int32)
             taken[agents.tile[obeying]] = (self.near + 1) ** 2
             taken = priorities.crowd_around(taken, self._map.cols)
-            priorities.keep_away(minding, wish, taken, room, lanes, agents, self.crew.options, self.crew.ranked)
+            priorities.keep_away(minding, wish, taken, room, lanes, agents, self.state.options, self.state.ranked)
 
     def _first(self, order):
         """Those of an order that look for better options."""
@@ -283,13 +281,8 @@ class Stepper:
         by_square = np.empty_like(order), np.zeros(many[0] * many[1] + 1, np.int32)
         squares = side, margin, *many, -shift[0], -shift[1], cols
         common = epibt.Pass(self.passes, improving, *by_square, *squares)
-        epibt.sort_by_square(order, self.crew.agents.tile, common)
+        epibt.sort_by_square(order, self.state.agents.tile, common)
         for colour in range(COLOURS):
-            epibt.pass_over(common, colour, *self.crew)
+            epibt.pass_over(common, colour, *self.state)
             if until is not None and time.perf_counter() >= until:
                 return
-
-
-def _new_ranked(agents, options):
-    numbers = (np.zeros((agents, options.most_tracks), np.int32) for _ in range(2))
-    return Ranked(np.zeros(agents, np.int32), *numbers)

@@ -18,7 +18,7 @@ from ...parallel.team import clock_ns
 from ..fields.cost_to_go import exits, gain
 from ..fields.lanes import Lanes, ahead
 from ..fields.next_hops import NOBODY
-from .crew import Agents, Rules
+from .state import Agents, Rules
 
 WINDOW = 15  # ticks
 WAIT = 1.0  # of what a move costs
