@@ -1,6 +1,5 @@
-"""Make a plan better (MAPF-LNS; Li et al., IJCAI 2021): take a group of agents out, plan them again one after the other
-among all others, and keep the new ways if together they cost no more.
-"""
+"""Make a plan better by large neighbourhood search (neighbourhood.py): each agent of a group finds its path by SIPP
+(sipp.py)."""
 
 from typing import NamedTuple
 
@@ -9,12 +8,13 @@ import numpy as np
 from ...device import lean_njit, njit
 from ...parallel.team import NEVER, clock_ns
 from ..clock import fits, late, part_of
-from ..fields.next_hops import NOBODY
+from ..fields.next_hops import NOBODY, Ground
+from ..neighbourhood import join, make_replan, new_group, reserve
 from .fleet_plan import OUT_OF_TIME
 from .instance import TELL_NS
 from .moves import chance
 from .retime import timed
-from .sipp import MOST_STATES, Traffic, find_way, new_states
+from .sipp import MOST_STATES, States, Traffic, find_path, new_states
 
 MOST_GROUP = 12  # agents that are planned again together
 REPLANS = 16  # between two looks at the clock
@@ -36,15 +36,25 @@ class Moving:
         self.proven = np.zeros(n, bool)
         steps, self.message = tiles.shape[1], message if whole else OUT_OF_TIME
         cost = np.where(instance.goal < 0, 0, np.where(tiles[:, -1] == instance.goal, ends, steps)).astype(np.int32)
-        ways = tiles, headings, np.zeros((0, 0), np.int32)
-        bounds = instance.alone, np.zeros(n, np.int32) if least is None else least
-        errands = instance.goal, instance.field, instance.nearer
-        self.traffic = Traffic(*ways, cost, *bounds, *errands, *model)
+        self.traffic = Traffic(
+            tiles,
+            headings,
+            reserved=np.zeros((0, 0), np.int32),
+            cost=cost,
+            weight=np.ones(n, np.int32),
+            alone=instance.alone,
+            least=np.zeros(n, np.int32) if least is None else least,
+            goal=instance.goal,
+            field=instance.field,
+            nearer=instance.nearer,
+            turning=model.turning,
+            following=model.following,
+        )
         if least is None:
             longest = int((3 if model.turning else 1) * instance.alone.max(initial=0) + 2)
             states, lonely = new_states(longest), np.zeros((1, longest + 1), np.int32)
             with_goal = np.flatnonzero(instance.goal >= 0)
-            alone = self.traffic._replace(who=lonely)
+            alone = self.traffic._replace(reserved=lonely)
             ways_alone(with_goal, longest, alone, instance.ground, states, self.told_by(deadline))
 
     def told_by(self, deadline):
@@ -89,12 +99,10 @@ class Moving:
         deadline = self.told_by(deadline)
         if n == 0 or size > memory_limit_bytes or not fits(part_of(deadline, 0.5), size):  # a nanosecond a byte
             return
-        traffic = self.traffic = traffic._replace(who=np.full((len(ground.ways), steps + 1), -1, np.int32))
-        if not put_all(np.flatnonzero(self.instance.start >= 0), traffic, deadline):
+        traffic = self.traffic = traffic._replace(reserved=np.full((len(ground.ways), steps + 1), -1, np.int32))
+        if not reserve_all(np.flatnonzero(self.instance.start >= 0), traffic, deadline):
             return
-        ways = np.zeros((MOST_GROUP, steps + 1), np.int32), np.zeros((MOST_GROUP, steps + 1), np.uint8)
-        numbers = (np.zeros(MOST_GROUP, np.int32) for _ in range(2))
-        states, group = new_states(steps), Group(*ways, *numbers, np.zeros(n, np.uint8))
+        states, group = new_states(steps), new_group(MOST_GROUP, traffic.heading)
         rng = np.random.default_rng(seed)
         random = np.array([rng.integers(1, 2**62)])
         gained, states.many[1] = 1, FEW_STATES
@@ -123,26 +131,19 @@ class Moving:
         return instance.plan_of(*told, traffic.cost, least, message, began, first_s, optimal)
 
 
-@lean_njit
-def put(who, agent, traffic):
-    """Enter `who` (the agent itself, or NOBODY) along an agent's way."""
-    for step in range(traffic.tile.shape[1]):
-        traffic.who[traffic.tile[agent, step], step] = who
-
-
 @njit
-def put_all(agents, traffic, deadline):
+def reserve_all(agents, traffic, deadline):
     """-> done in time?"""
     for a in agents:
         if clock_ns() > deadline:
             return False
-        put(a, a, traffic)
+        reserve(a, a, traffic)
     return True
 
 
 @lean_njit
 def _take(agent, state, traffic, states):
-    """Give an agent the way that leads to a state."""
+    """Give an agent the path that leads to a state."""
     traffic.cost[agent] = states.when[state]
     end = traffic.tile.shape[1]
     while state >= 0:
@@ -153,25 +154,33 @@ def _take(agent, state, traffic, states):
         state = states.up[state]
 
 
-class Group(NamedTuple):
-    """Agents that are planned again together, and their ways of before."""
+class Search(NamedTuple):
+    """What a search for a path needs."""
 
-    tile: np.ndarray  # (MOST_GROUP, H + 1) int32
-    heading: np.ndarray  # (MOST_GROUP, H + 1) uint8
-    who: np.ndarray  # (MOST_GROUP,) int32
-    cost: np.ndarray  # (MOST_GROUP,) int32
-    inside: np.ndarray  # (N,) uint8
+    ground: Ground
+    states: States
+    deadline: int
+
+
+@lean_njit
+def _find_path(agent, most, traffic, search):
+    """See `make_replan`; after the deadline none is found."""
+    state = find_path(agent, most, False, traffic, search.ground, search.states)
+    if state < 0 or clock_ns() > search.deadline:
+        return False
+    _take(agent, state, traffic, search.states)
+    return True
+
+
+_replan = make_replan(_find_path)
 
 
 @lean_njit
 def _join(agent, size, most, traffic, group):
-    """Add an agent to a group if it may join. -> the group's new size"""
-    if agent == NOBODY or size == most or group.inside[agent] or traffic.goal[agent] < 0:
+    """Add an agent to a group if it has a goal and reaches it. -> the group's new size"""
+    if agent == NOBODY or traffic.goal[agent] < 0 or traffic.cost[agent] >= traffic.tile.shape[1]:
         return size
-    if traffic.cost[agent] >= traffic.tile.shape[1]:
-        return size
-    group.who[size], group.inside[agent] = agent, 1
-    return size + 1
+    return join(agent, size, most, group)
 
 
 @lean_njit
@@ -183,7 +192,7 @@ def _gather(seed, most, traffic, ground, group, random):
     for _ in range(4 * most):
         if size == most or size == 0:
             break
-        agent = group.who[chance(random) % size]
+        agent = group.agent[chance(random) % size]
         step = chance(random) % max(1, traffic.cost[agent])
         tile = traffic.tile[agent, step]
         while step < last and size < most and tile != traffic.goal[agent]:
@@ -192,58 +201,13 @@ def _gather(seed, most, traffic, ground, group, random):
                 direction = (k + turn) & 3
                 there = ground.near[tile, direction]
                 if (bits >> direction) & 1 and there != blocked:
-                    size = _join(np.int64(traffic.who[there, step + 1]), size, most, traffic, group)
+                    size = _join(np.int64(traffic.reserved[there, step + 1]), size, most, traffic, group)
                     tile = there
                     break
             step += 1
         if tile == traffic.goal[agent]:
-            size = _join(np.int64(traffic.who[tile, min(step, last)]), size, most, traffic, group)
+            size = _join(np.int64(traffic.reserved[tile, min(step, last)]), size, most, traffic, group)
     return size
-
-
-@lean_njit
-def _copy(tile, heading, to_tile, to_heading):
-    for step in range(len(tile)):
-        to_tile[step], to_heading[step] = tile[step], heading[step]
-
-
-@lean_njit
-def better_together(seed, most, traffic, ground, states, group, random, deadline):
-    """Plan a group again, unless that takes longer than the deadline. -> steps gained; with 0, ways may have changed"""
-    size = _gather(seed, most, traffic, ground, group, random)
-    before, rest = 0, 0
-    for k in range(size - 1, 0, -1):
-        other = chance(random) % (k + 1)
-        group.who[k], group.who[other] = group.who[other], group.who[k]
-    for k in range(size):
-        a = group.who[k]
-        group.inside[a] = 0
-        _copy(traffic.tile[a], traffic.heading[a], group.tile[k], group.heading[k])
-        group.cost[k] = traffic.cost[a]
-        before += traffic.cost[a]
-        rest += traffic.least[a]
-        put(NOBODY, a, traffic)
-    done, after, fine = 0, 0, True
-    while done < size and fine:
-        a = group.who[done]
-        rest -= traffic.least[a]
-        state = find_way(np.int64(a), before - after - rest, False, traffic, ground, states)
-        fine = state >= 0 and clock_ns() <= deadline
-        if fine:
-            _take(a, state, traffic, states)
-            after += traffic.cost[a]
-            put(a, a, traffic)
-            done += 1
-    if fine:
-        return before - after
-    for k in range(done):
-        put(NOBODY, group.who[k], traffic)
-    for k in range(size):
-        a = group.who[k]
-        _copy(group.tile[k], group.heading[k], traffic.tile[a], traffic.heading[a])
-        traffic.cost[a] = group.cost[k]
-        put(a, a, traffic)
-    return 0
 
 
 @njit
@@ -254,7 +218,7 @@ def ways_alone(agents, most, traffic, ground, states, deadline):
         if not traffic.turning or clock_ns() > deadline:
             traffic.least[a] = traffic.alone[a]
             continue
-        state = find_way(np.int64(a), most, True, traffic, ground, states)
+        state = find_path(np.int64(a), most, True, traffic, ground, states)
         traffic.least[a] = states.when[state] if state >= 0 else traffic.alone[a]
 
 
@@ -265,11 +229,11 @@ def each_alone(some, traffic, ground, states, deadline):
     for a in some:
         if traffic.goal[a] >= 0 and traffic.cost[a] > traffic.least[a] and clock_ns() <= deadline:
             before = traffic.cost[a]
-            put(NOBODY, a, traffic)
-            state = find_way(np.int64(a), before - 1, False, traffic, ground, states)
+            reserve(a, NOBODY, traffic)
+            state = find_path(np.int64(a), before - 1, False, traffic, ground, states)
             if state >= 0:
                 _take(a, state, traffic, states)
-            put(a, a, traffic)
+            reserve(a, a, traffic)
             gained += before - traffic.cost[a]
     return gained
 
@@ -277,7 +241,7 @@ def each_alone(some, traffic, ground, states, deadline):
 @njit
 def groups(rounds, most, traffic, ground, states, group, random, deadline):
     """Plan groups again, of an agent that loses much and those in its way, until the deadline. -> steps gained"""
-    gained, agents = 0, len(traffic.cost)
+    gained, agents, search = 0, len(traffic.cost), Search(ground, states, deadline)
     for _ in range(rounds):
         seed, loss = np.int64(-1), 0
         for _ in range(8):
@@ -287,5 +251,9 @@ def groups(rounds, most, traffic, ground, states, group, random, deadline):
                 seed, loss = a, more
         if seed >= 0 and clock_ns() <= deadline:
             size = 2 + chance(random) % (most - 1)
-            gained += better_together(seed, size, traffic, ground, states, group, random, deadline)
+            size = _gather(seed, size, traffic, ground, group, random)
+            for k in range(size - 1, 0, -1):
+                other = chance(random) % (k + 1)
+                group.agent[k], group.agent[other] = group.agent[other], group.agent[k]
+            gained += _replan(size, group, traffic, search)
     return gained

@@ -1,4 +1,4 @@
-"""An agent's way among others that stay as they are: safe interval path planning (Phillips and Likhachev, ICRA 2011).
+"""An agent's path among others that stay as they are: safe interval path planning (Phillips and Likhachev, ICRA 2011).
 
 A state is a tile, a heading, and an interval of steps during which nobody else is on the tile; only the earliest
 arrival in it counts.
@@ -15,12 +15,13 @@ MOST_STATES = 1 << 15  # of one search
 
 
 class Traffic(NamedTuple):
-    """All agents' ways; H steps."""
+    """All agents' paths; H steps."""
 
     tile: np.ndarray  # (N, H + 1) int32
     heading: np.ndarray  # (N, H + 1) uint8
-    who: np.ndarray  # (T + 1, H + 1) int32 agents or NOBODY
+    reserved: np.ndarray  # (T + 1, H + 1) int32 agents or NOBODY
     cost: np.ndarray  # (N,) int32 the step from which on an agent stays at its goal, or H + 1
+    weight: np.ndarray  # (N,) int32 of its costs: 1
     alone: np.ndarray  # (N,) int32 moves from its start to its goal
     least: np.ndarray  # (N,) int32 steps that it takes alone
     goal: np.ndarray  # (N,) int32 tiles, -1 none
@@ -46,8 +47,8 @@ class States(NamedTuple):
     many: np.ndarray  # (2,) int64 how many states there are, and may be
 
 
-class Way(NamedTuple):
-    """A search for an agent's way."""
+class Query(NamedTuple):
+    """A search for an agent's path."""
 
     field: int  # of the agent
     bound: int  # steps that it may take
@@ -64,22 +65,22 @@ def new_states(steps):
 
 
 @lean_njit
-def _turns(tile, heading, way):
+def _turns(tile, heading, query):
     """-> quarter turns that an agent needs at least before a move nearer to its goal"""
-    bits = np.int64(way.traffic.nearer[way.field, tile])
-    if not way.traffic.turning or bits == 0 or (bits >> heading) & 1:
+    bits = np.int64(query.traffic.nearer[query.field, tile])
+    if not query.traffic.turning or bits == 0 or (bits >> heading) & 1:
         return 0
     return 1 if (bits >> ((heading + 1) & 3)) & 1 or (bits >> ((heading + 3) & 3)) & 1 else 2
 
 
 @lean_njit
-def _offer(tile, when, until, heading, far, up, way):
+def _offer(tile, when, until, heading, far, up, query):
     """Add a state, unless its lower bound is beyond the search's or it is known. -> False: there is no room
 
     All numbers are int64: with others, too, Numba would compile it several times.
     """
-    states, least = way.states, when + far + _turns(tile, heading, way)
-    if least > way.bound:
+    states, least = query.states, when + far + _turns(tile, heading, query)
+    if least > query.bound:
         return True
     key = np.uint64(until) * np.uint64(0x9E3779B97F4A7C15)
     key += np.uint64(tile * 4 + heading) * np.uint64(0xBF58476D1CE4E5B9)
@@ -104,39 +105,40 @@ def _offer(tile, when, until, heading, far, up, way):
 
 
 @lean_njit
-def _offer_next(state, direction, way):
+def _offer_next(state, direction, query):
     """Offer the next tile in each interval in which it can be entered. -> False: there is no room"""
-    traffic, states, who = way.traffic, way.states, way.traffic.who
+    traffic, states, reserved = query.traffic, query.states, query.traffic.reserved
     tile, when, until = np.int64(states.tile[state]), np.int64(states.when[state]), np.int64(states.until[state])
-    there, heading = np.int64(way.ground.near[tile, direction]), np.int64(states.heading[state])
-    last, room = who.shape[1] - 1, True
-    far = np.int64(states.far[state]) + (-1 if (np.int64(traffic.nearer[way.field, tile]) >> direction) & 1 else 1)
-    if way.lonely:
-        return _offer(there, when + 1, until, heading, far, state, way)
-    end = min(until + 1 if traffic.following else until, way.bound - far)
+    there, heading = np.int64(query.ground.near[tile, direction]), np.int64(states.heading[state])
+    last, room = reserved.shape[1] - 1, True
+    far = np.int64(states.far[state]) + (-1 if (np.int64(traffic.nearer[query.field, tile]) >> direction) & 1 else 1)
+    if query.lonely:
+        return _offer(there, when + 1, until, heading, far, state, query)
+    end = min(until + 1 if traffic.following else until, query.bound - far)
     arrival = when + 1
     while arrival <= end and room:
-        before = who[there, arrival - 1]
-        if who[there, arrival] != NOBODY or (
-            before != NOBODY and (not traffic.following or who[tile, arrival] == before)
+        before = reserved[there, arrival - 1]
+        if reserved[there, arrival] != NOBODY or (
+            before != NOBODY and (not traffic.following or reserved[tile, arrival] == before)
         ):
             arrival += 1
             continue
         stop = arrival
-        while stop < last and who[there, stop + 1] == NOBODY:
+        while stop < last and reserved[there, stop + 1] == NOBODY:
             stop += 1
-        room = _offer(there, arrival, stop, heading, far, state, way)
+        room = _offer(there, arrival, stop, heading, far, state, query)
         arrival = stop + 2
     return room
 
 
 @lean_njit
-def find_way(agent, bound, lonely, traffic, ground, states):
-    """Find an agent's way of at most `bound` steps among those in traffic.who; `lonely`: as if it was alone.
+def find_path(agent, bound, lonely, traffic, ground, states):
+    """Find an agent's path of at most `bound` steps among those in traffic.reserved; `lonely`: as if it was alone.
 
-    -> the last state, or -1 where there is no such way or the states did not suffice
+    -> the last state, or -1 where there is no such path or the states did not suffice
     """
-    goal, who, blocked, last = traffic.goal[agent], traffic.who, len(ground.ways) - 1, traffic.who.shape[1] - 1
+    goal, reserved, blocked = traffic.goal[agent], traffic.reserved, len(ground.ways) - 1
+    last = reserved.shape[1] - 1
     for k in range(states.many[0]):
         states.table[states.used[k]] = -1
     states.many[0] = 0
@@ -146,13 +148,13 @@ def find_way(agent, bound, lonely, traffic, ground, states):
     far, nobody = np.int64(traffic.alone[agent]), np.int64(-1)
     if not lonely:
         most, free_from, until = min(bound, last), last, 0
-        while free_from >= 0 and who[goal, free_from] == NOBODY:
+        while free_from >= 0 and reserved[goal, free_from] == NOBODY:
             free_from -= 1
         free_from += 1
-        while until < last and who[start, until + 1] == NOBODY:
+        while until < last and reserved[start, until + 1] == NOBODY:
             until += 1
-    way = Way(traffic.field[agent], most, lonely, traffic, ground, states)
-    room, least = _offer(start, np.int64(0), until, heading, far, nobody, way), 0
+    query = Query(traffic.field[agent], most, lonely, traffic, ground, states)
+    room, least = _offer(start, np.int64(0), until, heading, far, nobody, query), 0
     while room and least <= most:
         state = np.int64(states.bucket[least])
         if state < 0:
@@ -167,8 +169,8 @@ def find_way(agent, bound, lonely, traffic, ground, states):
             return state
         if traffic.turning and when < until:
             for quarter in (1, 3):
-                room &= _offer(tile, when + 1, until, (heading + quarter) & 3, far, state, way)
+                room &= _offer(tile, when + 1, until, (heading + quarter) & 3, far, state, query)
         for direction in range(4):
             if ground.near[tile, direction] != blocked and (not traffic.turning or direction == heading):
-                room = room and _offer_next(state, direction, way)
+                room = room and _offer_next(state, direction, query)
     return -1

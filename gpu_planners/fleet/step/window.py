@@ -1,11 +1,11 @@
-"""Whole ways within a window of many ticks, for up to some hundreds of agents that have time to think.
+"""Whole paths within a window of many ticks, for up to some hundreds of agents that have time to think.
 
-Every agent has a way for the next ticks, and no two ways conflict. A step carries out the first tick of all; the rest
-is kept. Then ways are made better as long as there is time: large neighbourhood search (Li et al., IJCAI 2021; in
-windows: Jiang et al., WPPL, 2024) takes the ways of an agent that is slower than it could be, and of those in its way,
-and plans them anew one after the other by A* over tile, heading and tick; they are kept if their costs did not rise.
+Every agent has a path for the next ticks, and no two paths conflict. A step carries out the first tick of all; the rest
+is kept. Then paths are made better as long as there is time (large neighbourhood search in windows: Jiang et al., WPPL,
+2024): a group is an agent that is slower than it could be, and those in its way; each finds its path by A* over tile,
+heading and tick (neighbourhood.py).
 
-A way costs what its actions cost in the fields, WAIT for each tick without one, and what is left at its end. An agent
+A path costs what its actions cost in the fields, WAIT for each tick without one, and what is left at its end. An agent
 that has come to its goal costs nothing more, wherever it goes.
 """
 
@@ -18,50 +18,63 @@ from ...parallel.team import clock_ns
 from ..fields.cost_to_go import exits, gain
 from ..fields.lanes import Lanes, ahead
 from ..fields.next_hops import NOBODY
+from ..neighbourhood import Group, join, make_replan, new_group, reserve
 from .state import Agents, Rules
 
 WINDOW = 15  # ticks
 WAIT = 1.0  # of what a move costs
 GROUP = 6  # agents that are planned anew together, at most
-MOST_COST = 1024  # of ways, less that of the best one
+MOST_COST = 1024  # of paths, less that of the best one
 MOST_NODES = 6000  # of a search
-TRIES = 8  # to find one that is slower than it could be, or one in the way
-PATIENCE = 8  # steps without coming nearer, after which an agent's way counts twice, three times, ...
+TRIES = 8  # to find an agent that is slower than it could be, or one in the way
+PATIENCE = 8  # steps without coming nearer, after which an agent's path counts twice, three times, ...
 NONE = 1 << 30
 
 
 class Window(NamedTuple):
-    """Ways of N agents, and what a search needs. Ticks count from now, 0 .. WINDOW."""
+    """Paths of N agents, and what a search needs. Ticks count from now, 0 .. WINDOW."""
 
     tile: np.ndarray  # (N, WINDOW + 1) int32
     heading: np.ndarray  # (N, WINDOW + 1) int32
-    cost: np.ndarray  # (N,) int32 of the ways
+    cost: np.ndarray  # (N,) int32 of the paths
     weight: np.ndarray  # (N,) int32
-    held: np.ndarray  # (tiles, WINDOW + 1) int32 who is on a tile, or NOBODY
-    found: np.ndarray  # (2, WINDOW + 1) int32 tiles and headings of the way that was found last
-    kept: np.ndarray  # (2, GROUP, WINDOW + 1) int32 ways of a group before it was planned anew
-    kept_cost: np.ndarray  # (GROUP,) int32 of these
+    least: np.ndarray  # (N,) int32 costs that are known to be needed: 0
+    reserved: np.ndarray  # (tiles, WINDOW + 1) int32 who is on a tile, or NOBODY
+    group: Group
+    found: np.ndarray  # (2, WINDOW + 1) int32 tiles and headings of the path that was found last
     bucket: np.ndarray  # (MOST_COST,) int32 lists of nodes, by cost
     node: np.ndarray  # (MOST_NODES, 7) int32 tile, heading, tick, cost to go, is the goal behind it?, from, next
     seen: np.ndarray  # number of the search that has been at a tile near the start, a heading and a tick
     number: np.ndarray  # (1,) int32 of the last search
 
 
+class Errands(NamedTuple):
+    """Where agents are to go, and what moves cost."""
+
+    agents: Agents
+    values: np.ndarray  # fields (slots, states)
+    lanes: Lanes
+    rules: Rules
+
+
 def new_window(agents: Agents, tiles: int, headings: int) -> Window:
     """All agents stay where they are."""
     n, side = len(agents.tile), 2 * WINDOW + 1
     tile, heading = (np.repeat(values[:, None], WINDOW + 1, axis=1) for values in (agents.tile, agents.heading))
-    numbers = (np.zeros(n, np.int32), np.ones(n, np.int32), np.full((tiles, WINDOW + 1), NOBODY, np.int32))
-    scratch = np.zeros((2, WINDOW + 1), np.int32), np.zeros((2, GROUP, WINDOW + 1), np.int32), np.zeros(GROUP, np.int32)
-    lists = np.full(MOST_COST, -1, np.int32), np.zeros((MOST_NODES, 7), np.int32)
-    seen = np.zeros(side * side * headings * (WINDOW + 1) * 2, np.int32)
-    return Window(tile, heading, *numbers, *scratch, *lists, seen, np.zeros(1, np.int32))
-
-
-@lean_njit
-def _hold(a, who, window):
-    for tick in range(WINDOW + 1):
-        window.held[window.tile[a, tick], tick] = who
+    return Window(
+        tile,
+        heading,
+        cost=np.zeros(n, np.int32),
+        weight=np.ones(n, np.int32),
+        least=np.zeros(n, np.int32),
+        reserved=np.full((tiles, WINDOW + 1), NOBODY, np.int32),
+        group=new_group(GROUP, heading),
+        found=np.zeros((2, WINDOW + 1), np.int32),
+        bucket=np.full(MOST_COST, -1, np.int32),
+        node=np.zeros((MOST_NODES, 7), np.int32),
+        seen=np.zeros(side * side * headings * (WINDOW + 1) * 2, np.int32),
+        number=np.zeros(1, np.int32),
+    )
 
 
 @lean_njit
@@ -74,15 +87,15 @@ def _stay(a, window):
 def go_on(stands, free, agents, window):
     """Begin the next window where agents are now.
 
-    stands: (N,) uint8, who stays, as do those whose ways lead onto blocked tiles and all whose ways that blocks
+    stands: (N,) uint8, who stays, as do those whose paths lead onto blocked tiles and all whose paths that blocks
     free: (tiles,) uint8
     """
-    tile, heading, held = window.tile, window.heading, window.held
+    tile, heading, reserved = window.tile, window.heading, window.reserved
     n = len(tile)
     queue, count = np.empty(n, np.int32), 0
     for a in range(n):
         for tick in range(WINDOW + 1):
-            held[tile[a, tick], tick] = NOBODY
+            reserved[tile[a, tick], tick] = NOBODY
     for a in range(n):
         if not agents.there[a]:
             continue
@@ -99,43 +112,44 @@ def go_on(stands, free, agents, window):
             count += 1
     for a in range(n):
         if agents.there[a] and not stands[a]:
-            _hold(a, a, window)
+            reserve(a, a, window)
     at = 0
     while at < count:
         a = queue[at]
         at += 1
         for tick in range(WINDOW + 1):
-            other = held[tile[a, 0], tick]
+            other = reserved[tile[a, 0], tick]
             if other != NOBODY and other != a:
-                _hold(other, NOBODY, window)
+                reserve(other, NOBODY, window)
                 _stay(other, window)
                 stands[other], queue[count] = 1, other
                 count += 1
-        _hold(a, a, window)
+        reserve(a, a, window)
 
 
 @lean_njit
-def _blocker(a, here, there, tick, held, following):
+def _blocker(a, here, there, tick, reserved, following):
     """Who keeps agent a, on tile `here` at a tick, from being on tile `there` at the next one? NOBODY: no one does."""
-    other = held[there, tick + 1]
+    other = reserved[there, tick + 1]
     if other != NOBODY and other != a:
         return other
     if here != there:
-        other = held[there, tick]
-        if other != NOBODY and other != a and (not following or held[here, tick + 1] == other):
+        other = reserved[there, tick]
+        if other != NOBODY and other != a and (not following or reserved[here, tick + 1] == other):
             return other
         if not following:
-            other = held[here, tick + 1]
+            other = reserved[here, tick + 1]
             if other != NOBODY and other != a:
                 return other
     return NOBODY
 
 
 @lean_njit
-def _search(a, alone, agents, values, lanes, rules, window):
-    """Find the cheapest way of agent a among the ways that are held, or, `alone`, as if there were none; it is written
-    to window.found. -> its cost, or NONE"""
-    node, bucket, held, headings = window.node, window.bucket, window.held, lanes.headings
+def _search(a, alone, window, errands):
+    """Find the cheapest path of agent a among those that are reserved, or, `alone`, as if there were none; it is
+    written to window.found. -> its cost, or NONE"""
+    agents, values, lanes, rules = errands
+    node, bucket, reserved, headings = window.node, window.bucket, window.reserved, lanes.headings
     slot, goal = agents.slot[a], agents.goal[a]
     window.number[0] += 1
     number, side = window.number[0], 2 * WINDOW + 1
@@ -179,7 +193,7 @@ def _search(a, alone, agents, values, lanes, rules, window):
                 if not lanes.free[there]:
                     continue
                 cost = lanes.forward[tile, direction]
-            if not alone and _blocker(a, tile, there, tick, held, rules.following) != NOBODY:
+            if not alone and _blocker(a, tile, there, tick, reserved, rules.following) != NOBODY:
                 continue
             now, came = left, arrived
             if arrived:
@@ -206,17 +220,24 @@ def _search(a, alone, agents, values, lanes, rules, window):
 
 
 @lean_njit
-def _take(a, cost, window):
-    """Give agent a, which holds nothing, the way that was found."""
+def _find_path(a, most, window, errands):
+    """See `make_replan`."""
+    cost = _search(a, False, window, errands)
+    if cost > most:
+        return False
     for tick in range(WINDOW + 1):
         window.tile[a, tick], window.heading[a, tick] = window.found[0, tick], window.found[1, tick]
     window.cost[a] = cost
-    _hold(a, a, window)
+    return True
+
+
+_replan = make_replan(_find_path)
 
 
 @lean_njit
-def _cost_of(a, agents, values, lanes, window):
-    """-> what the way of agent a costs"""
+def _cost_of(a, window, errands):
+    """-> what the path of agent a costs"""
+    agents, values, lanes, _ = errands
     slot, goal, cost, left = agents.slot[a], agents.goal[a], 0, 0
     arrived, out = slot < 0, exits(window.tile[a, 0], goal, slot, values, lanes)
     for tick in range(WINDOW):
@@ -239,92 +260,51 @@ def _cost_of(a, agents, values, lanes, window):
 
 
 @lean_njit
-def _gather(seed, group, agents, values, lanes, rules, window):
-    """Write agents to `group`: `seed` and those in its way. -> how many"""
-    group[0], count = seed, 1
-    if _search(seed, True, agents, values, lanes, rules, window) == NONE:
+def _gather(seed, window, errands):
+    """Fill the group with `seed` and agents in its way. -> its size"""
+    agents, lanes, group = errands.agents, errands.lanes, window.group
+    if _search(seed, True, window, errands) == NONE:
         return 0
+    size = join(seed, 0, GROUP, group)
     for tick in range(WINDOW):
         here, there = window.found[0, tick], window.found[0, tick + 1]
-        other = _blocker(seed, here, there, tick, window.held, rules.following)
-        count = _join(other, group, count, agents)
+        size = _join(_blocker(seed, here, there, tick, window.reserved, errands.rules.following), size, agents, group)
     tries = 0
-    while count < min(GROUP, 3 + tries % 4) and tries < TRIES:  # some more near them
+    while size < min(GROUP, 3 + tries % 4) and tries < TRIES:  # some more near them
         tries += 1
         tick = np.random.randint(1, WINDOW + 1)
-        of = group[np.random.randint(count)]
+        of = group.agent[np.random.randint(size)]
         tile = window.tile[of, tick] + ahead(np.random.randint(4), lanes.width)
-        count = _join(window.held[tile, tick], group, count, agents)
-    return count
+        size = _join(window.reserved[tile, tick], size, agents, group)
+    return size
 
 
 @lean_njit
-def _join(other, group, count, agents):
-    """Add an agent to a group of `count`, if it may. -> how many there are"""
-    if other == NOBODY or count == len(group) or agents.still[other]:
-        return count
-    for i in range(count):
-        if group[i] == other:
-            return count
-    group[count] = other
-    return count + 1
-
-
-@lean_njit
-def _plan_anew(group, count, agents, values, lanes, rules, window):
-    """Plan the ways of a group one after the other; keep them if they cost no more."""
-    before, after = np.int64(0), np.int64(0)
-    for i in range(count):
-        a = group[i]
-        before += np.int64(window.cost[a]) * window.weight[a]
-        for tick in range(WINDOW + 1):
-            window.kept[0, i, tick], window.kept[1, i, tick] = window.tile[a, tick], window.heading[a, tick]
-        window.kept_cost[i] = window.cost[a]
-        _hold(a, NOBODY, window)
-    done = 0
-    for i in range(count):
-        cost = _search(group[i], False, agents, values, lanes, rules, window)
-        if cost == NONE:
-            break
-        after += np.int64(cost) * window.weight[group[i]]
-        if after > before:
-            break
-        _take(group[i], cost, window)
-        done += 1
-    if done == count:
-        return
-    for i in range(done):
-        _hold(group[i], NOBODY, window)
-    for i in range(count):
-        a = group[i]
-        for tick in range(WINDOW + 1):
-            window.tile[a, tick], window.heading[a, tick] = window.kept[0, i, tick], window.kept[1, i, tick]
-        window.cost[a] = window.kept_cost[i]
-        _hold(a, a, window)
+def _join(other, size, agents, group):
+    return size if other == NOBODY or agents.still[other] else join(other, size, GROUP, group)
 
 
 @njit
 def improve(order, stalled, seed, until_ns, agents: Agents, values, lanes: Lanes, rules: Rules, window: Window):
-    """Make ways better until it is `until_ns` of clock_ns. order: (K,) agents by priority"""
+    """Make paths better until it is `until_ns` of clock_ns. order: (K,) agents by priority"""
     np.random.seed(seed)
-    group = np.empty(GROUP, np.int32)
+    errands, group = Errands(agents, values, lanes, rules), window.group
     for i in range(len(order)):
         a = order[i]
         window.weight[a] = 1 + stalled[a] // PATIENCE
-        window.cost[a] = _cost_of(a, agents, values, lanes, window)
+        window.cost[a] = _cost_of(a, window, errands)
     for i in range(len(order)):
-        group[0] = order[i]
         if not agents.still[order[i]]:
-            _plan_anew(group, 1, agents, values, lanes, rules, window)
+            _replan(join(order[i], 0, GROUP, group), group, window, errands)
     while clock_ns() < until_ns and len(order):
         a = order[np.random.randint(len(order))]
         for _ in range(TRIES):
             if window.cost[a] > 0 and not agents.still[a]:
                 break
             a = order[np.random.randint(len(order))]
-        count = 0 if agents.still[a] else _gather(a, group, agents, values, lanes, rules, window)
-        for i in range(count - 1):
-            j = np.random.randint(i, count)
-            group[i], group[j] = group[j], group[i]
-        if count:
-            _plan_anew(group, count, agents, values, lanes, rules, window)
+        size = 0 if agents.still[a] else _gather(a, window, errands)
+        for i in range(size - 1):
+            j = np.random.randint(i, size)
+            group.agent[i], group.agent[j] = group.agent[j], group.agent[i]
+        if size:
+            _replan(size, group, window, errands)
