@@ -21,7 +21,8 @@ TOGETHER = 32  # goals of one sweep: vector registers of 16-bit numbers
 FAR = np.uint16(60000)  # steps, or no path
 MOST_SWEEPS = 32
 LANE_SHIFT = 4  # bits 4 to 7 of `nearer`: the directions that agents prefer
-LOOK, LOOK_TILES = 16, 1 << 15  # rows of a sweep, and tiles of a search, between two looks at the clock
+LOOK_ROWS = 16  # rows of a sweep between two looks at the clock
+LOOK_STATES = 1 << 15  # states of a search between two looks at the clock
 NO_PATH = np.int32(2**31 - 1)
 DONE, TOO_LONG, LATE = range(3)  # how a sweep ended
 NOBODY = -1  # in place of an agent that is on a tile
@@ -121,9 +122,8 @@ def _plan_ways(goals, starts, ground, costs, shift, nearer, steps, done, deadlin
                             nearer[first + lane, tile] |= some[tile - begin, lane] << shift
             elif ended == TOO_LONG and shift == 0:
                 for lane in range(lanes):
-                    done[block] &= _search_back(
-                        goals[first + lane], cost, queue, ground.near, nearer[first + lane], deadline
-                    )
+                    bits = nearer[first + lane]
+                    done[block] &= _way_to(goals[first + lane], ground.near, cost, queue, bits, deadline)
                     steps[first + lane] = cost[starts[first + lane]]
 
 
@@ -176,7 +176,7 @@ def _sweep(goals, first, lanes, far, changed, ground, costs, deadline):
         along, across = 2 if right else 0, 3 if down else 1  # neighbours that the sweep has visited before
         quiet += 1
         for k in range(rows):
-            if k % LOOK == 0 and clock_ns() > deadline:
+            if k % LOOK_ROWS == 0 and clock_ns() > deadline:
                 return LATE
             r = k if down else rows - 1 - k
             if changed[r + 1] < sweep - 4 and changed[r if down else r + 2] < sweep - 4:
@@ -195,36 +195,47 @@ def _sweep(goals, first, lanes, far, changed, ground, costs, deadline):
 
 
 @lean_njit
-def _search_back(goal, cost, queue, near, bits, deadline):
-    """A breadth-first search from a goal that writes cost (T + 1,) int32 and bits (T + 1,) uint8. -> done in time?"""
-    count = len(cost) - 1
-    cost[:] = NO_PATH
-    queue[0], cost[goal] = goal, 0
-    done, waiting = 0, 1
+def search_back(goal, headings, before, steps, queue, deadline):
+    """A breadth-first search from a goal backwards over all S states. -> done in time?
+
+    headings: of a state, 1 or 4; before: (S + 1, 4) int32 states one step before each one, S for none; without headings
+        these are the neighbours
+    steps: (S + 1,) int32, written: to the goal from each state, or NO_PATH; queue: (S + 1,) int32 scratch
+    """
+    none, done, waiting = len(before) - 1, 0, headings
+    steps[:] = NO_PATH
+    for heading in range(headings):
+        queue[heading], steps[headings * goal + heading] = headings * goal + heading, 0
     while done < waiting:
-        if done % LOOK_TILES == 0 and clock_ns() > deadline:
+        if done % LOOK_STATES == 0 and clock_ns() > deadline:
             return False
-        tile = queue[done]
+        state = queue[done]
         done += 1
-        for direction in range(4):
-            there = near[tile, direction]
-            if there == count:
-                continue
-            if cost[there] == NO_PATH:
-                cost[there] = cost[tile] + 1
-                queue[waiting] = there
+        for k in range(4):
+            other = before[state, k]
+            if other != none and steps[other] == NO_PATH:
+                steps[other] = steps[state] + 1
+                queue[waiting] = other
                 waiting += 1
-            if cost[there] == cost[tile] + 1:
-                bits[there] |= np.uint8(1 << ((direction + 2) % 4))
     return True
+
+
+@lean_njit
+def _way_to(goal, near, steps, queue, bits, deadline):
+    """`search_back` on tiles; bits: (T + 1,) uint8, written"""
+    done = search_back(goal, 1, near, steps, queue, deadline)
+    for tile in range(len(near) - 1):
+        for direction in range(4):
+            if steps[near[tile, direction]] < steps[tile] < NO_PATH:
+                bits[tile] |= np.uint8(1 << direction)
+    return done
 
 
 def way_to(goal: int, ground: Ground, deadline: int) -> tuple[np.ndarray, np.ndarray, bool]:
     """-> (T + 1,) uint8 as of `plan_ways`; (T + 1,) int32 steps from every tile, or NO_PATH; was it done in time?"""
-    cost, queue = np.empty(len(ground.ways), np.int32), np.empty(len(ground.ways), np.int32)
-    nearer = np.zeros(len(ground.ways), np.uint8)
-    done = _search_back(goal, cost, queue, ground.near, nearer, deadline)
-    return nearer, cost, bool(done)
+    steps, queue = np.empty(len(ground.ways), np.int32), np.empty(len(ground.ways), np.int32)
+    bits = np.zeros(len(ground.ways), np.uint8)
+    return bits, steps, bool(_way_to(goal, ground.near, steps, queue, bits, deadline))
 
 
 @njit

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...device import lean_njit, njit
-from ..fields.next_hops import Ground
+from ...parallel.team import NEVER
+from ..fields.next_hops import Ground, search_back
 
 MOST_AGENTS = 16
 MOST_TRIES = 4_000_000  # of one expansion: a search that needs more is given up
@@ -20,7 +21,6 @@ MOST_STATES = 1 << 24  # of all agents alone
 MOST_BUCKETS = 1 << 16
 FIRST_NODES = 1 << 12
 FOUND, NONE, MORE, FULL = range(4)
-FAR = np.int32(1 << 24)  # steps where no way leads
 DONE, NO_ROOM, TOO_MANY = range(3)  # how an expansion ended
 (NODES, NOW, TRIED, LATER) = range(4)  # places in `count`
 
@@ -29,7 +29,7 @@ class Team(NamedTuple):
     """Agents that plan together; a code of an agent is 2 (headings tile + heading) + settled."""
 
     goal: np.ndarray  # (K,) int32 tiles, -1 none
-    left: np.ndarray  # (K, headings T) int32 steps that are left alone; 0 without a goal
+    left: np.ndarray  # (K, headings T + 1) int32 steps that are left alone; 0 without a goal
     ground: Ground
     headings: int  # 1 or 4
     following: bool
@@ -57,9 +57,9 @@ class JointSearch:
 
     def __init__(self, instance, agents, faces, model, bound):
         goal, headings = instance.goal[agents], 4 if model.turning else 1
-        left = np.zeros((len(agents), headings * (len(instance.ground.ways) - 1)), np.int32)
-        for k in np.flatnonzero(goal >= 0):
-            steps_left(goal[k], headings, instance.ground.near, left[k])
+        before = _states_before(instance.ground.near, headings)
+        left = np.zeros((len(agents), len(before)), np.int32)
+        _plan_steps(goal, headings, before, left)
         state = headings * instance.start[agents] + (faces[agents] if model.turning else 0)
         least = int(left[np.arange(len(agents)), state].sum())
         self.proves = bound - least <= MOST_BUCKETS
@@ -118,31 +118,25 @@ class JointSearch:
         return self._front.code[nodes[::-1]] // (2 * self._team.headings)
 
 
+def _states_before(near, headings):
+    """(T + 1, 4) neighbours -> (headings T + 1, 4) int32, `before` of `search_back`"""
+    if headings == 1:
+        return near
+    none = 4 * (len(near) - 1)
+    tile, heading = np.divmod(np.arange(none), 4)
+    before = np.full((none + 1, 4), none, np.int32)
+    before[:-1, 0] = np.minimum(4 * near[tile, (heading + 2) % 4] + heading, none)
+    before[:-1, 1:3] = 4 * tile[:, None] + (heading[:, None] + [1, 3]) % 4
+    return before
+
+
 @njit
-def steps_left(goal, headings, near, left):
-    """Write left (headings T,): steps to a goal from each tile and heading, by a breadth-first search."""
-    blocked, queue, known = len(near) - 1, np.empty(len(left), np.int32), 0
-    left[:] = FAR
-    for heading in range(headings):
-        queue[known], left[headings * goal + heading] = headings * goal + heading, 0
-        known += 1
-    at = 0
-    while at < known:
-        state = queue[at]
-        at += 1
-        tile, heading = state // headings, state % headings
-        for way in range(6):
-            before = np.int64(-1)
-            if way < 4 and (headings == 1 or way == heading):
-                behind = near[tile, (way + 2) % 4]
-                if behind != blocked:
-                    before = headings * np.int64(behind) + heading
-            elif way >= 4 and headings == 4:
-                before = 4 * np.int64(tile) + (heading + (1 if way == 4 else 3)) % 4
-            if before >= 0 and left[before] == FAR:
-                left[before] = left[state] + 1
-                queue[known] = before
-                known += 1
+def _plan_steps(goals, headings, before, left):
+    """Write left (K, headings T + 1): steps to each goal from every state, alone."""
+    queue = np.empty(left.shape[1], np.int32)
+    for k in range(len(goals)):
+        if goals[k] >= 0:
+            search_back(np.int64(goals[k]), headings, before, left[k], queue, NEVER)
 
 
 @njit
