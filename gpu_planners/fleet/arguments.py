@@ -29,8 +29,8 @@ def checked_tiles(name: str, places: ArrayLike) -> np.ndarray:
     return array.astype(np.int64)
 
 
-def checked_headings(headings: ArrayLike | None, agents: int, ways: int) -> np.ndarray:
-    """(N,) int, None: all face east -> (N,) int32; all 0 where a state has no heading. ways: headings of a state"""
+def checked_headings(headings: ArrayLike | None, agents: int, of_state: int) -> np.ndarray:
+    """(N,) int, None: all face east -> (N,) int32; all 0 without headings. of_state: how many there are"""
     if headings is None:
         return np.zeros(agents, np.int32)
     array = integers("headings", headings, (agents,), f"({agents},)", GridMapError)
@@ -39,7 +39,7 @@ def checked_headings(headings: ArrayLike | None, agents: int, ways: int) -> np.n
         raise GridMapError(
             f"the heading of agent {agent} is {array[agent]}; allowed: 0 .. 3 (east, south, west, north)"
         )
-    return (array % ways).astype(np.int32)
+    return (array % of_state).astype(np.int32)
 
 
 def checked_numbers(name: str, numbers: ArrayLike, there: np.ndarray) -> np.ndarray:

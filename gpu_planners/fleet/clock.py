@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ..parallel.team import NEVER, clock_ns
 
-PIECE_NS = 10_000_000  # between two looks at the clock
+PIECE_NS = 10_000_000  # between two checks of the clock
 
 
 def deadline_after(seconds: float) -> int:

@@ -18,7 +18,8 @@ from ..grid.maps.grid_map import GridMap
 
 __all__ = ("draw_fleet", "fleet_page")
 
-TRAIL, TRAILS = 30, 60  # steps of a trail; agents that have one, spread evenly
+TRAIL = 30  # steps of a trail
+TRAILS = 60  # agents that have one, spread evenly
 PAGE, SCRIPT = (Path(__file__).with_name(name) for name in ("page.html", "page.js"))
 MOST_STEPS_OF_AGENTS = 50_000_000  # that a page holds: a byte each
 

@@ -15,9 +15,13 @@ from ..files import file_path, read_arrays
 from ..grid.maps.grid_map import GridMap
 from .motion import EAST, NORTH, SOUTH, WEST
 
-UNIT, AGAINST, TURN = 4, 10, 1  # of lanes: a move along one, against one, a quarter turn
-SHARES, STRICT = (0.005, 0.05, 0.1, 0.3), (5, 10, 10, 20)  # agents of free tiles; what AGAINST is then
-WAY_SHARES, WAY_STRICT = (0.02, 0.08, 0.2, 0.35), (5, 6, 8, 12)  # of agents that plan whole ways: a turn takes time
+UNIT = 4  # cost of a move along a lane
+AGAINST = 10  # cost of a move against one
+TURN = 1  # cost of a quarter turn
+SHARES = (0.005, 0.05, 0.1, 0.3)  # agents of free tiles
+STRICT = (5, 10, 10, 20)  # what AGAINST is then
+PATH_SHARES = (0.02, 0.08, 0.2, 0.35)  # the same where agents plan whole paths: a turn takes time
+PATH_STRICT = (5, 6, 8, 12)  # what AGAINST is then
 NEARLY = 1.3  # times as strict
 MOST_DIFFERENCE = 127  # of states that an action joins (fields.py)
 MOST_COST = MOST_DIFFERENCE - 4 * TURN  # four quarter turns and a move undo a move
@@ -53,7 +57,7 @@ class Guidance:
 
     @classmethod
     def plain(cls, grid: GridMap) -> "Guidance":
-        """Shortest ways: moves cost what the tile that is entered does, or 1 where all tiles cost the same.
+        """Shortest paths: moves cost what the tile that is entered does, or 1 where all tiles cost the same.
 
         Raises GridMapError for costs that are too high.
         """
@@ -109,16 +113,16 @@ def one_way(grid: GridMap, against: int, turn: int = TURN) -> Guidance:
     return Guidance(moves, UNIT, turn)
 
 
-def suited(grid: GridMap, agents: int, now: Guidance | None = None, by_ways: bool = False) -> Guidance:
+def suited(grid: GridMap, agents: int, now: Guidance | None = None, by_paths: bool = False) -> Guidance:
     """What suits so many agents on a map: lanes, the stricter the more agents there are for the free tiles.
 
     now: what they have, which stays where it is nearly as strict, or where tiles have costs of their own
-    by_ways: do they plan whole ways (window.py), by which few meet head on anyhow?
+    by_paths: do they plan whole paths (window.py), by which few meet head on anyhow?
     """
     if not grid.uniform_cost:
         return now or Guidance.plain(grid)
-    share, turn = agents / max(1, int(np.count_nonzero(grid.costs))), UNIT if by_ways else TURN
-    against = round(float(np.interp(share, *((WAY_SHARES, WAY_STRICT) if by_ways else (SHARES, STRICT)))))
+    share, turn = agents / max(1, int(np.count_nonzero(grid.costs))), UNIT if by_paths else TURN
+    against = round(float(np.interp(share, *((PATH_SHARES, PATH_STRICT) if by_paths else (SHARES, STRICT)))))
     if now is not None and now.turn * UNIT == turn * now.unit:
         before = now.moves.max() * UNIT / now.unit
         if max(before, against) < NEARLY * min(before, against):
@@ -143,7 +147,7 @@ def _directions(free):
                 col += 1
             if col - begin >= SHORTEST_LANE:
                 vote = beside[begin:col].sum()
-                way = -1 if vote > 0 or (vote == 0 and row % 2) else 1
-                leads[row, begin:col], beside[begin:col] = way, way
+                lead = -1 if vote > 0 or (vote == 0 and row % 2) else 1
+                leads[row, begin:col], beside[begin:col] = lead, lead
             col += 1
     return leads

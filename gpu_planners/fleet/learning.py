@@ -32,10 +32,11 @@ CROWDED = 3  # what a candidate's costs may rise by at most where somebody alway
 MOST = 2**31 - 1  # agents, rounds, steps, children
 HALVINGS = 3  # sets of errands of a round; after each the better half of the children goes on
 TRIALS = 6  # sets of errands by which parents are compared, and nothing else
-AGAINST = 5, 10, 20, 40  # of lanes to begin with
+AGAINST = 5, 10, 20, 40  # initial penalties of a move against a lane
 NOISE = 0.3, 0.1  # standard deviation of logarithms, in the first and in the last round
 SQUARES = 1, 2, 4, 8  # tiles of a side, by lot
-UNIT, STRICTEST = 8, 15  # of what is learnt: cost of an ordinary move; so many times that at most
+UNIT = 8  # cost of an ordinary move in what is learnt
+STRICTEST = 15  # times that, what a move costs at most
 
 
 def learn_guidance(
@@ -57,7 +58,7 @@ def learn_guidance(
 ) -> tuple[Guidance, list[float]]:
     """Guidance under which so many agents with random errands reach most goals, in steps without a budget.
 
-    The first round compares what needs no learning, shortest ways and lanes of several strictness; later ones change
+    The first round compares what needs no learning, shortest paths and lanes of several strictness; later ones change
     directions and weights of the best. The same seed gives the same result, however workers share the simulations.
 
     rounds: at least 1; steps: of each simulation, at least 1; seed: any integer

@@ -18,7 +18,8 @@ import numpy as np
 from ..errors import SettingsError
 
 EAST, SOUTH, WEST, NORTH = range(4)
-ROWS_AHEAD, COLS_AHEAD = (0, 1, 0, -1), (1, 0, -1, 0)  # of one move, by heading
+ROWS_AHEAD = (0, 1, 0, -1)  # of one move, by heading
+COLS_AHEAD = (1, 0, -1, 0)
 FORWARD, CLOCKWISE = range(2)  # actions of "turning"; the last action of every model waits
 
 

@@ -29,7 +29,7 @@ from .step.stepper import LEAST_S, Stepper
 
 LONGEST_STEP = 86_400.0  # seconds
 FIELDS_SHARE = 0.5  # of a step's budget, for the fields of new goals
-BARE = 50  # steps without time for whole ways, after which these are given up
+BARE = 50  # steps without time for whole paths, after which these are given up
 
 
 class FleetPlanner:
@@ -71,7 +71,7 @@ class FleetPlanner:
         self._map = PaddedMap(grid.shape, max(1, self.settings.size - 1 + self.settings.safety_distance))
         self._stepper = Stepper(self._map, self.motion, self.settings)
         self._waiting = np.zeros(0, bool)
-        self._by_ways, self._bare = False, 0  # do agents plan whole ways? steps since there was time for them
+        self._by_paths, self._bare = False, 0  # do agents plan whole paths? steps since there was time for them
         self._take_lanes()
 
     def __reduce__(self) -> tuple:
@@ -129,7 +129,7 @@ class FleetPlanner:
         """The guidance for so many agents: the present one where it was given, or still suits."""
         if self.settings.guidance != "auto" or self._given_guidance is not None:
             return self._guidance
-        return suited(self.grid, agents, self._guidance, self._by_ways)
+        return suited(self.grid, agents, self._guidance, self._by_paths)
 
     def _suit(self):
         """Take the guidance for the present agents."""
@@ -139,13 +139,13 @@ class FleetPlanner:
             self._take_lanes()
 
     def _take_budget(self, budget_s):
-        """Find out whether agents plan whole ways, if steps have so many seconds."""
+        """Find out whether agents plan whole paths, if steps have so many seconds."""
         self._bare = 0 if budget_s >= LEAST_S else self._bare + 1
-        by_ways = self._stepper.may_have_ways(self._lanes) and (
-            self._bare == 0 or (self._by_ways and self._bare < BARE)
+        by_paths = self._stepper.may_plan_paths(self._lanes) and (
+            self._bare == 0 or (self._by_paths and self._bare < BARE)
         )
-        if by_ways != self._by_ways:
-            self._by_ways = by_ways
+        if by_paths != self._by_paths:
+            self._by_paths = by_paths
             self._suit()
 
     def _fitting(self, guidance):
@@ -358,7 +358,7 @@ class FleetPlanner:
         until = began + number("budget_s", budget_s, 0.0, LONGEST_STEP, " seconds")
         with told_if_slow(f"fleets for {self.device}"):
             self._take_budget(budget_s)
-            if self._stepper.look_ahead(self._lanes, 0.0 if self._by_ways else budget_s):
+            if self._stepper.look_ahead(self._lanes, 0.0 if self._by_paths else budget_s):
                 self._engine.take_options(self._stepper.paces.options, self._stepper.rules)
             by = deadline_after(FIELDS_SHARE * budget_s) if budget_s > 0 else NEVER
             self._rank(goals, by)
@@ -379,7 +379,7 @@ class FleetPlanner:
         assign: bool = False,
         speeds: ArrayLike | None = None,
     ) -> FleetPlan:
-        """Plan the ways of agents from starts to goals, where they stay. Agents of `start` take no part in it.
+        """Plan the paths of agents from starts to goals, where they stay. Agents of `start` take no part in it.
 
         starts: (N, 2) int [row, col]
         goals: (N, 2) int, one for each agent; or (2,), one sink for all, where agents leave the map, one in a step; or,
@@ -429,7 +429,7 @@ class FleetPlanner:
         return (slots >= 0) | (tiles < 0)
 
     def steps_to_go(self, goals: ArrayLike) -> np.ndarray:
-        """(N, 2) goals, as `step` takes them -> (N,) int32 cost of each agent's way to its goal alone"""
+        """(N, 2) goals, as `step` takes them -> (N,) int32 cost of each agent's path to its goal alone"""
         refuse_forked()
         agents = self._stepper.state.agents
         still, left = agents.still.copy(), agents.left.copy()

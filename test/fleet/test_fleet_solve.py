@@ -271,10 +271,10 @@ def test_preferred_directions_lead_along_ways_of_least_cost():
     tiles, goals = ground_of(free), np.array(goals)
     moves = np.random.default_rng(0).integers(1, 20, (*free.shape, 4)).astype(np.uint8)
     instance = Instance(tiles, goals, goals)
-    instance.plan_ways()
-    plain = instance.nearer.copy()
+    instance.plan_next_hops()
+    plain = instance.next_hops.copy()
     instance.prefer(moves, NEVER)
-    assert (instance.nearer & 15 == plain).all()
+    assert (instance.next_hops & 15 == plain).all()
     for agent in range(len(goals)):
         cost, queue = {tuple(goals[agent]): 0}, [(0, *goals[agent])]
         while queue:
@@ -288,7 +288,7 @@ def test_preferred_directions_lead_along_ways_of_least_cost():
         for (row, col), best in cost.items():
             ways = [(row + r, col + c) for r, c in MOVES]
             wanted = [cost.get(to, np.inf) + int(moves[row, col][d]) == best for d, to in enumerate(ways)]
-            bits = int(instance.nearer[instance.field[agent], instance.number[row, col]]) >> 4
+            bits = int(instance.next_hops[instance.field[agent], instance.number[row, col]]) >> 4
             assert [bits >> d & 1 for d in range(4)] == wanted
 
 

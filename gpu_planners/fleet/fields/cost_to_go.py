@@ -18,12 +18,13 @@ from ...parallel.threads import in_parts, one_thread
 from ..clock import fits
 from .lanes import ahead
 
-HALF, WRAP = 128, 255
+WRAP = 255  # mask of a cost in a field
+HALF = 128  # differences of costs are less
 BUCKETS = 128  # more than an action costs
 FIELD_NS = 60  # to plan a state of a field
 SHARED_STATES = 1 << 20  # fewer are planned on one thread: others take long to wake up
 UNREACHED = np.int32(2**31 - 1)
-FAR = 1 << 30  # cost of a way that does not exist
+FAR = 1 << 30  # cost of a path that does not exist
 
 
 @lean_njit
@@ -34,7 +35,7 @@ def difference(after, before):
 
 @lean_njit
 def exits(tile, goal, slot, values, lanes):
-    """-> for a blocked tile, of which fields say nothing, the cost of the cheapest way that leaves it to the east,
+    """-> for a blocked tile, of which fields say nothing, the cost of the cheapest path that leaves it to the east,
     south, west, north and leads to the goal, or beside a blocked goal; FAR where there is none. All 0 for a free tile
 
     values: fields (slots, states), of which `slot` is that of the goal, -1 without one
@@ -57,8 +58,8 @@ def _exit(tile, direction, goal, field, lanes):
         return np.int64(FAR)
     cost, end = _descend(there, direction % lanes.headings, goal, field, lanes)
     arrives = end == goal
-    for way in range(4):
-        arrives |= not lanes.free[goal] and end + ahead(way, lanes.width) == goal
+    for side in range(4):
+        arrives |= not lanes.free[goal] and end + ahead(side, lanes.width) == goal
     return np.int64(cost + int(lanes.forward[tile, direction]) if arrives else FAR)
 
 
@@ -89,13 +90,13 @@ def gain(tile, heading, there, turned, slot, values, lanes, out):
 
 @lean_njit
 def cost_to_go(tile, heading, goal, field, lanes):
-    """-> cost of the cheapest way from a state on a free tile to the goal, or as far as it leads"""
+    """-> cost of the cheapest path from a state on a free tile to the goal, or as far as it leads"""
     return _descend(tile, heading, goal, field, lanes)[0]
 
 
 @lean_njit
 def _descend(tile, heading, goal, field, lanes):
-    """-> cost of the cheapest way from a state on a free tile to the goal, or as far as it leads; where it ends"""
+    """-> cost of the cheapest path from a state on a free tile to the goal, or as far as it leads; where it ends"""
     cost, headings = 0, lanes.headings
     for _ in range(len(field)):  # where the goal is cut off, a field may lead round and round
         if tile == goal:
@@ -258,7 +259,7 @@ def _pull(state, cost, queue):
 
 @lean_njit
 def _offer(state, new, cost, queue):
-    """A way of cost `new` from a state to the goal. -> 1 where the state joins the queue, else 0"""
+    """A path of cost `new` from a state to the goal. -> 1 where the state joins the queue, else 0"""
     old = cost[state]
     if new >= old:
         return 0

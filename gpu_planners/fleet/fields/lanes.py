@@ -80,7 +80,7 @@ class PaddedMap:
         return np.where(none, -1, self.tiles(places)).astype(np.int32)
 
     def cut_off(self, tiles: np.ndarray, goals: np.ndarray, parts: np.ndarray) -> np.ndarray:
-        """(N,) bool, does no way lead an agent to its goal, or beside a blocked goal? goals: (N,), -1 none"""
+        """(N,) bool, does no path lead an agent to its goal, or beside a blocked goal? goals: (N,), -1 none"""
         near = np.array([0, 1, -1, self.cols, -self.cols])
         around = parts[np.where(goals < 0, self.pad * self.cols + self.pad, goals)[:, None] + near]
         around[around[:, 0] > 0, 1:] = 0

@@ -20,9 +20,9 @@ from .lanes import parts_of
 TOGETHER = 32  # goals of one sweep: vector registers of 16-bit numbers
 FAR = np.uint16(60000)  # steps, or no path
 MOST_SWEEPS = 32
-LANE_SHIFT = 4  # bits 4 to 7 of `nearer`: the directions that agents prefer
-LOOK_ROWS = 16  # rows of a sweep between two looks at the clock
-LOOK_STATES = 1 << 15  # states of a search between two looks at the clock
+LANE_SHIFT = 4  # bits 4 to 7 of `next_hops`: the directions that agents prefer
+LOOK_ROWS = 16  # rows of a sweep between two checks of the clock
+LOOK_STATES = 1 << 15  # states of a search between two checks of the clock
 NO_PATH = np.int32(2**31 - 1)
 DONE, TOO_LONG, LATE = range(3)  # how a sweep ended
 NOBODY = -1  # in place of an agent that is on a tile
@@ -31,17 +31,17 @@ NOBODY = -1  # in place of an agent that is on a tile
 class Ground(NamedTuple):
     """The free tiles 0 to T - 1 of a map, row by row, for compiled code; T stands for every blocked one."""
 
-    near: np.ndarray  # (T + 1, 4) int32 the neighbours to the east, south, west and north
-    ways: np.ndarray  # (T + 1,) uint8 bit d: is the neighbour in direction d free?
+    neighbour: np.ndarray  # (T + 1, 4) int32 the neighbours to the east, south, west and north
+    directions: np.ndarray  # (T + 1,) uint8 bit d: is the neighbour in direction d free?
     row: np.ndarray  # (rows + 1,) int32 the first tile of each row
     part: np.ndarray  # (T + 1,) int32 number of the connected part that a tile belongs to
 
 
 @lean_njit
-def direction_to(here, there, near):
+def direction_to(here, there, neighbour):
     """-> direction of a tile's neighbour, -1 where `there` is none"""
     for direction in range(4):
-        if near[here, direction] == there:
+        if neighbour[here, direction] == there:
             return direction
     return -1
 
@@ -53,18 +53,18 @@ def ground_of(free: np.ndarray) -> tuple[Ground, np.ndarray, np.ndarray]:
     number[free] = np.arange(count)
     padded = np.pad(number, 1, constant_values=-1)
     rows, cols = free.shape
-    near = np.full((count + 1, 4), count, np.int32)
+    neighbour = np.full((count + 1, 4), count, np.int32)
     for direction, (r, c) in enumerate(zip(ROWS_AHEAD, COLS_AHEAD, strict=True)):
         there = padded[1 + r : 1 + r + rows, 1 + c : 1 + c + cols][free]
-        near[:count, direction] = np.where(there < 0, count, there)
-    ways = ((near < count) << np.arange(4)).sum(axis=1).astype(np.uint8)
+        neighbour[:count, direction] = np.where(there < 0, count, there)
+    directions = ((neighbour < count) << np.arange(4)).sum(axis=1).astype(np.uint8)
     row = np.concatenate([[0], np.cumsum(free.sum(axis=1))]).astype(np.int32)
     part = np.full(count + 1, -1, np.int32)
     part[:count] = parts_of(free)[free] - 1
-    return Ground(near, ways, row, part), number, np.argwhere(free).astype(np.int32)
+    return Ground(neighbour, directions, row, part), number, np.argwhere(free).astype(np.int32)
 
 
-def plan_ways(
+def plan_next_hops(
     goals: np.ndarray, starts: np.ndarray, ground: Ground, deadline: int = NEVER
 ) -> tuple[np.ndarray, np.ndarray, bool]:
     """Which neighbours are nearer. goals, starts: (K,) tiles
@@ -72,31 +72,31 @@ def plan_ways(
     -> (K, T + 1) uint8, bit d of a goal and a tile: the neighbour in direction d is one step nearer (no bits at the
     goal, and where no path leads); (K,) int32 steps from each start to its goal, or NO_PATH; was all done in time?
     """
-    nearer = np.zeros((len(goals), len(ground.ways)), np.uint8)
+    next_hops = np.zeros((len(goals), len(ground.neighbour)), np.uint8)
     steps = np.full(len(goals), NO_PATH, np.int32)
-    ones = np.ones(ground.near.shape, np.uint8)
-    return nearer, steps, _plan(goals, starts, ground, ones, 0, nearer, steps, deadline)
+    ones = np.ones(ground.neighbour.shape, np.uint8)
+    return next_hops, steps, _plan(goals, starts, ground, ones, 0, next_hops, steps, deadline)
 
 
-def prefer(goals: np.ndarray, costs: np.ndarray, ground: Ground, nearer: np.ndarray, deadline: int):
-    """Enter the directions of the ways of least cost into bits 4 to 7 of `nearer`, for as many goals as time allows.
+def prefer(goals: np.ndarray, costs: np.ndarray, ground: Ground, next_hops: np.ndarray, deadline: int):
+    """Enter the first moves of the cheapest paths into bits 4 to 7 of `next_hops`, for as many goals as time allows.
 
-    costs: (T + 1, 4) uint8, 1 .. 127, of moves out of tiles; other arguments: of plan_ways
+    costs: (T + 1, 4) uint8, 1 .. 127, of moves out of tiles; other arguments: of plan_next_hops
     """
-    _plan(goals, goals, ground, costs, LANE_SHIFT, nearer, np.empty(len(goals), np.int32), deadline)
+    _plan(goals, goals, ground, costs, LANE_SHIFT, next_hops, np.empty(len(goals), np.int32), deadline)
 
 
-def _plan(goals, starts, ground, costs, shift, nearer, steps, deadline):
+def _plan(goals, starts, ground, costs, shift, next_hops, steps, deadline):
     done = np.ones(-(-len(goals) // TOGETHER), bool)
     if len(goals):
         members = min(numba.get_num_threads(), len(done))
-        _plan_ways(goals, starts, ground, costs, shift, nearer, steps, done, deadline, members)
+        _plan_next_hops(goals, starts, ground, costs, shift, next_hops, steps, done, deadline, members)
     return bool(done.all())
 
 
 @njit(parallel=True)
-def _plan_ways(goals, starts, ground, costs, shift, nearer, steps, done, deadline, members):
-    count = len(ground.ways) - 1
+def _plan_next_hops(goals, starts, ground, costs, shift, next_hops, steps, done, deadline, members):
+    count = len(ground.neighbour) - 1
     for member in prange(members):
         far = np.empty((count + 1, TOGETHER), np.uint16)
         cost, queue = np.empty(count + 1, np.int32), np.empty(count + 1, np.int32)
@@ -116,22 +116,23 @@ def _plan_ways(goals, starts, ground, costs, shift, nearer, steps, done, deadlin
                 for begin in range(0, count, 64):
                     end = min(begin + 64, count)
                     for tile in range(begin, end):
-                        _bits(tile, far, ground.near, costs, some[tile - begin])
+                        _bits(tile, far, ground.neighbour, costs, some[tile - begin])
                     for lane in range(lanes):
                         for tile in range(begin, end):
-                            nearer[first + lane, tile] |= some[tile - begin, lane] << shift
+                            next_hops[first + lane, tile] |= some[tile - begin, lane] << shift
             elif ended == TOO_LONG and shift == 0:
                 for lane in range(lanes):
-                    bits = nearer[first + lane]
-                    done[block] &= _way_to(goals[first + lane], ground.near, cost, queue, bits, deadline)
+                    bits = next_hops[first + lane]
+                    done[block] &= _next_hops_to(goals[first + lane], ground.neighbour, cost, queue, bits, deadline)
                     steps[first + lane] = cost[starts[first + lane]]
 
 
 @lean_njit
-def _bits(tile, far, near, costs, out):
+def _bits(tile, far, neighbour, costs, out):
     """Write a tile's bits for every goal of a sweep."""
     here = far[tile]
-    east, south, west, north = far[near[tile, 0]], far[near[tile, 1]], far[near[tile, 2]], far[near[tile, 3]]
+    east, south = far[neighbour[tile, 0]], far[neighbour[tile, 1]]
+    west, north = far[neighbour[tile, 2]], far[neighbour[tile, 3]]
     e, s, w, n = costs[tile]
     for lane in range(TOGETHER):
         now = here[lane]
@@ -141,9 +142,9 @@ def _bits(tile, far, near, costs, out):
 
 
 @lean_njit
-def _relax(tile, along, across, far, near, costs):
+def _relax(tile, along, across, far, neighbour, costs):
     """Improve a tile by its neighbours in two directions. -> has it changed?"""
-    here, one, other = far[tile], far[near[tile, along]], far[near[tile, across]]
+    here, one, other = far[tile], far[neighbour[tile, along]], far[neighbour[tile, across]]
     more, most = np.uint16(costs[tile, along]), np.uint16(costs[tile, across])
     changed = np.uint16(0)
     for lane in range(TOGETHER):
@@ -162,7 +163,7 @@ def _sweep(goals, first, lanes, far, changed, ground, costs, deadline):
 
     -> DONE; TOO_LONG, of the sweeps or of a path; or LATE
     """
-    near, row = ground.near, ground.row
+    neighbour, row = ground.neighbour, ground.row
     far[:] = FAR
     changed[:] = -5
     quiet, rows = 0, len(row) - 1
@@ -183,10 +184,10 @@ def _sweep(goals, first, lanes, far, changed, ground, costs, deadline):
                 continue  # unchanged since the last sweep from this corner
             begin, end = row[r], row[r + 1]
             for i in range(begin, end):
-                if _relax(i if right else begin + end - 1 - i, along, across, far, near, costs):
+                if _relax(i if right else begin + end - 1 - i, along, across, far, neighbour, costs):
                     changed[r + 1], quiet = sweep, 0
         if quiet == 4:
-            for tile in range(len(near) - 1):
+            for tile in range(len(neighbour) - 1):
                 for lane in range(lanes):
                     if far[tile, lane] > FAR - 200 and far[tile, lane] < FAR:
                         return TOO_LONG
@@ -221,33 +222,33 @@ def search_back(goal, headings, before, steps, queue, deadline):
 
 
 @lean_njit
-def _way_to(goal, near, steps, queue, bits, deadline):
+def _next_hops_to(goal, neighbour, steps, queue, bits, deadline):
     """`search_back` on tiles; bits: (T + 1,) uint8, written"""
-    done = search_back(goal, 1, near, steps, queue, deadline)
-    for tile in range(len(near) - 1):
+    done = search_back(goal, 1, neighbour, steps, queue, deadline)
+    for tile in range(len(neighbour) - 1):
         for direction in range(4):
-            if steps[near[tile, direction]] < steps[tile] < NO_PATH:
+            if steps[neighbour[tile, direction]] < steps[tile] < NO_PATH:
                 bits[tile] |= np.uint8(1 << direction)
     return done
 
 
-def way_to(goal: int, ground: Ground, deadline: int) -> tuple[np.ndarray, np.ndarray, bool]:
-    """-> (T + 1,) uint8 as of `plan_ways`; (T + 1,) int32 steps from every tile, or NO_PATH; was it done in time?"""
-    steps, queue = np.empty(len(ground.ways), np.int32), np.empty(len(ground.ways), np.int32)
-    bits = np.zeros(len(ground.ways), np.uint8)
-    return bits, steps, bool(_way_to(goal, ground.near, steps, queue, bits, deadline))
+def next_hops_to(goal: int, ground: Ground, deadline: int) -> tuple[np.ndarray, np.ndarray, bool]:
+    """-> (T + 1,) uint8 of `plan_next_hops`; (T + 1,) int32 steps from each tile, or NO_PATH; was it done in time?"""
+    steps, queue = np.empty(len(ground.neighbour), np.int32), np.empty(len(ground.neighbour), np.int32)
+    bits = np.zeros(len(ground.neighbour), np.uint8)
+    return bits, steps, bool(_next_hops_to(goal, ground.neighbour, steps, queue, bits, deadline))
 
 
 @njit
-def steps_down(start, goal, field, nearer, near):
-    """-> (N,) int32 steps from starts to goals, down rows `field` of nearer; 0 without a goal"""
+def steps_down(start, goal, field, next_hops, neighbour):
+    """-> (N,) int32 steps from starts to goals, down rows `field` of next_hops; 0 without a goal"""
     steps = np.zeros(len(start), np.int32)
     for a in range(len(start)):
         tile = start[a]
-        while goal[a] >= 0 and tile != goal[a] and nearer[field[a], tile]:
+        while goal[a] >= 0 and tile != goal[a] and next_hops[field[a], tile]:
             direction = 0
-            while not (nearer[field[a], tile] >> direction) & 1:
+            while not (next_hops[field[a], tile] >> direction) & 1:
                 direction += 1
-            tile = near[tile, direction]
+            tile = neighbour[tile, direction]
             steps[a] += 1
     return steps

@@ -1,8 +1,8 @@
 """Fields after tiles were blocked or freed: what has changed is planned again, the rest stays.
 
-First states whose ways all led over blocked tiles are withdrawn; then these, and all that get cheaper, are planned from
-the rest (Ramalingam and Reps, Journal of Algorithms 1996). A field holds costs modulo 256, so the cost of a state is
-computed from that of a neighbour, going from state to state.
+First states whose paths all led over blocked tiles are withdrawn; then these, and all that get cheaper, are planned
+from the rest (Ramalingam and Reps, Journal of Algorithms 1996). A field holds costs modulo 256, so the cost of a state
+is computed from that of a neighbour, going from state to state.
 """
 
 import heapq
@@ -17,7 +17,8 @@ from ...parallel.threads import in_parts, one_thread
 from .cost_to_go import SHARED_STATES, UNREACHED, WRAP, cost_to_go, difference
 from .lanes import Lanes, ahead
 
-KNOWN, WITHDRAWN = 1, 2  # a state's old cost is known; it is known and no longer holds
+KNOWN = 1  # a state's old cost is known
+WITHDRAWN = 2  # it is known, and no longer holds
 
 
 class Change(NamedTuple):
@@ -107,7 +108,7 @@ def _old_cost(state, by, repair):
 
 @njit
 def _supported(state, repair):
-    """Does a state have a way of its old cost over states that hold?"""
+    """Does a state have a path of its old cost over states that hold?"""
     lanes, field = repair.lanes, repair.field
     if state // lanes.headings == repair.goal:
         return True
@@ -121,7 +122,7 @@ def _supported(state, repair):
 
 @njit
 def _withdraw(repair):
-    """Withdraw states of changed tiles, and those that have lost all their ways. -> list of states"""
+    """Withdraw states of changed tiles, and those that have lost all their paths. -> list of states"""
     lanes, change, known, headings = repair.lanes, repair.change, repair.known, repair.lanes.headings
     withdrawn = []
     for tile in change.blocked:

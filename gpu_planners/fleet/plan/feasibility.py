@@ -27,7 +27,7 @@ from ...parallel.team import clock_ns
 from ..fields.next_hops import Ground
 
 MOST_STATES = 1 << 24  # of an agent; a larger part of the map is left to the search
-LOOK = 64  # tiles between two looks at the clock
+LOOK = 64  # tiles between two checks of the clock
 DONE, LATE = range(2)
 
 
@@ -36,7 +36,7 @@ class Survey(NamedTuple):
 
     tile: np.ndarray  # (n,) int32 of the ground
     number: np.ndarray  # (T + 1,) int32 of each tile, -1 elsewhere
-    near: np.ndarray  # (n, 4) int32 numbers of neighbours, -1 none
+    neighbour: np.ndarray  # (n, 4) int32 numbers of neighbours, -1 none
     parent: np.ndarray  # (n,) int32, -1 of the first
     size: np.ndarray  # (n,) int32 of its subtree
     low: np.ndarray  # (n,) int32 the least number that its subtree is next to
@@ -68,9 +68,9 @@ def unsolvable(start: np.ndarray, goal: np.ndarray, ground: Ground, following: b
     root = part[0]
     if blanks == 1 and wanted.all():
         root = np.setdiff1d(part, goal)[0]
-    survey = survey_of(root, len(part), ground.near)
+    survey = survey_of(root, len(part), ground.neighbour)
     here, there = survey.number[start], np.where(wanted, survey.number[goal], -1)
-    ring = len(part) > 2 and survey.low[-1] == 0 and ((survey.near >= 0).sum(axis=1) == 2).all()
+    ring = len(part) > 2 and survey.low[-1] == 0 and ((survey.neighbour >= 0).sum(axis=1) == 2).all()
     if ring and not _same_round(here[wanted], there[wanted]):
         return True
     if blanks == 1 and wanted.all() and not following:
@@ -94,7 +94,7 @@ def survey_of(root, count, near_tile):
     """-> Survey of the part, of `count` tiles, around a tile. near_tile: of Ground"""
     blocked = len(near_tile) - 1
     tile, number = np.empty(count, np.int32), np.full(len(near_tile), -1, np.int32)
-    near, parent = np.full((count, 4), -1, np.int32), np.full(count, -1, np.int32)
+    neighbour, parent = np.full((count, 4), -1, np.int32), np.full(count, -1, np.int32)
     size, low, turn = np.ones(count, np.int32), np.arange(count).astype(np.int32), np.zeros(count, np.int32)
     tile[0], number[root] = root, 0
     at, known = 0, 1
@@ -116,10 +116,10 @@ def survey_of(root, count, near_tile):
             other = known
             tile[other], number[there], parent[other] = there, other, at
             known += 1
-            near[at, direction] = other
+            neighbour[at, direction] = other
             at = other
         else:
-            near[at, direction] = other
+            neighbour[at, direction] = other
             if other != parent[at]:
                 low[at] = min(low[at], other)
     many, side = np.zeros(count, np.int32), np.full((count, 4), -1, np.int32)
@@ -127,7 +127,7 @@ def survey_of(root, count, near_tile):
     for v in range(count):
         rest = count - 1
         for direction in range(4):
-            child = near[v, direction]
+            child = neighbour[v, direction]
             if child >= 0 and parent[child] == v and low[child] >= v:
                 room[v, many[v]], head[v, many[v]] = size[child], child
                 rest -= size[child]
@@ -136,12 +136,12 @@ def survey_of(root, count, near_tile):
             room[v, many[v]] = rest
             many[v] += 1
         for direction in range(4):
-            other = near[v, direction]
+            other = neighbour[v, direction]
             for k in range(many[v] if other >= 0 else 0):
                 child = head[v, k]
                 if side[v, direction] < 0 and (child < 0 or child <= other < child + size[child]):
                     side[v, direction] = k
-    return Survey(tile, number, near, parent, size, low, many, side, room, head)
+    return Survey(tile, number, neighbour, parent, size, low, many, side, room, head)
 
 
 @lean_njit
@@ -169,7 +169,7 @@ def join_states(blanks, rings, survey, reach, deadline):
         if v % LOOK == 0 and clock_ns() > deadline:
             return LATE
         for direction in range(4):
-            other = survey.near[v, direction]
+            other = survey.neighbour[v, direction]
             if other < 0:
                 continue
             k = survey.side[v, direction]
@@ -302,7 +302,7 @@ def _blank_carries(here, there, survey):
     agent = np.full(n, -1)
     agent[here] = np.arange(len(here))
     at = int(np.flatnonzero(agent < 0)[0])
-    while at != 0:  # the blank goes to the root; agents move along its way into the other direction
+    while at != 0:  # the blank goes to the root; agents move along its path into the other direction
         agent[at], at = agent[parent[at]], int(parent[at])
     agent[0] = -1
     block = np.zeros(n, np.int64)  # the first tile of the block that joins a tile with its parent
@@ -315,7 +315,7 @@ def _blank_carries(here, there, survey):
     for first in np.unique(block[1:]):
         tiles = np.flatnonzero(block == first)  # along a ring, one after the other
         whole = {*tiles.tolist(), int(parent[first])}
-        ends = sum(other in whole for v in whole for other in survey.near[v].tolist())
+        ends = sum(other in whole for v in whole for other in survey.neighbour[v].tolist())
         order = np.searchsorted(tiles, goal[tiles])
         if ends == 2 * len(whole):
             if not _same_round(np.arange(len(tiles)), order):

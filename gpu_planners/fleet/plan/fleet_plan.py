@@ -40,7 +40,9 @@ STATUS_TEXT = {
     FleetStatus.SAME_GOAL: "an agent with a lower number has that goal, or one too near to it",
     FleetStatus.NO_JOINT_PLAN: "no plan brings all agents of its part of the map to their goals",
 }
-PARTLY, STUCK = "solved, but for agents that have no goal", "some agents are stuck"  # messages
+# messages of a plan
+PARTLY = "solved, but for agents that have no goal"
+STUCK = "some agents are stuck"
 NO_PLAN = "no plan exists in which every agent reaches its goal"
 OUT_OF_TIME = "the time limit was reached before every agent could reach its goal"
 

@@ -13,7 +13,7 @@ import numpy as np
 from ...device import lean_njit, njit
 from ...errors import GridMapError
 from ...parallel.team import clock_ns
-from ..fields.next_hops import NOBODY, direction_to, steps_down, way_to
+from ..fields.next_hops import NOBODY, direction_to, next_hops_to, steps_down
 from .fleet_plan import OUT_OF_TIME, STATUS_TEXT, STUCK, FleetStatus
 from .instance import Instance
 from .moves import UNDECIDED, Step, Task, move, new_mover
@@ -27,12 +27,12 @@ def into_sink(instance, faces, model, began, deadline):
     tiles, facing = instance.start[:, None], faces[:, None].astype(np.uint8)
     if len(some):
         goal = instance.goal[some[:1]]
-        nearer, steps, in_time = way_to(goal[0], instance.ground, deadline)
+        next_hops, steps, in_time = next_hops_to(goal[0], instance.ground, deadline)
         alone = steps[instance.start[some]]
         if not in_time:
             alone = np.abs(instance.place[instance.start[some]] - instance.place[goal]).sum(axis=1).astype(np.int32)
         field = np.zeros(len(some), np.int32)
-        task = Task(instance.goal[some], field, nearer[None], model.following, False, model.turning, False)
+        task = Task(instance.goal[some], field, next_hops[None], model.following, False, model.turning, False)
         most, mover = int(alone.max()) + len(some) + 1, new_mover(task, instance.ground, 1)
         cell_ns = model.cell_ns // 2  # half of the agents are gone, on average
         walked = _queue_up(instance.start[some], alone.copy(), most, mover, deadline, cell_ns)
@@ -60,7 +60,7 @@ def _queue_up(start, steps_to_go, most, mover, deadline, cell_ns):
 
     -> (steps + 1, N) int32 tiles, -1 after an agent has been at the sink
     """
-    task, near, agents, sink = mover.task, mover.ground.near, len(start), mover.task.goal[0]
+    task, neighbour, agents, sink = mover.task, mover.ground.neighbour, len(start), mover.task.goal[0]
     tiles = np.empty((most + 1, agents), np.int32)
     tiles[0] = start
     then, left = np.empty(agents, np.int32), agents
@@ -83,9 +83,9 @@ def _queue_up(start, steps_to_go, most, mover, deadline, cell_ns):
         for a in range(agents):
             if now[a] < 0 or now[a] == sink:
                 continue
-            direction = direction_to(now[a], then[a], near)
+            direction = direction_to(now[a], then[a], neighbour)
             if direction >= 0:
-                steps_to_go[a] += -1 if (task.nearer[task.field[a], now[a]] >> direction) & 1 else 1
+                steps_to_go[a] += -1 if (task.next_hops[task.field[a], now[a]] >> direction) & 1 else 1
             mover.now[now[a]] = mover.then[then[a]] = mover.then[now[a]] = NOBODY
             tiles[step + 1, a] = then[a]
     return tiles
@@ -124,7 +124,7 @@ def exchanged(instance, model, memory_limit_bytes, deadline):
     steps = 64
     while True:
         ends, rows, at = goal.copy(), field.copy(), instance.start[some]
-        mover = new_mover(Task(ends, rows, instance.nearer, True, False, False, False), instance.ground, 1)
+        mover = new_mover(Task(ends, rows, instance.next_hops, True, False, False, False), instance.ground, 1)
         mover.now[at] = np.arange(len(at))
         walked = _exchange(at, mover, steps, deadline, model.cell_ns)
         done = bool(((ends < 0) | (walked[-1] == ends)).all())
@@ -134,7 +134,7 @@ def exchanged(instance, model, memory_limit_bytes, deadline):
         steps *= 2
     instance.goal[some], instance.field[some] = ends, rows
     instance.status[some] = np.where(ends >= 0, FleetStatus.SOLVED, FleetStatus.NO_PATH)
-    instance.alone[some] = steps_down(instance.start[some], ends, rows, instance.nearer, instance.ground.near)
+    instance.alone[some] = steps_down(instance.start[some], ends, rows, instance.next_hops, instance.ground.neighbour)
     tiles = np.repeat(instance.start[None], len(walked), axis=0)
     tiles[:, some] = walked
     return tiles, "solved" if done else STUCK if in_time else OUT_OF_TIME
@@ -148,7 +148,7 @@ def _assign(start, targets, ground, deadline):
     -> (N,) int32 tiles, -1 where none is left that the agent can reach; (N,) int32 steps to the nearest of all targets,
     0 after the deadline
     """
-    near, part, count = ground.near, ground.part, len(ground.near) - 1
+    neighbour, part, count = ground.neighbour, ground.part, len(ground.neighbour) - 1
     free, is_target = np.zeros(count, np.uint8), np.zeros(count, np.uint8)
     for target in targets:
         free[target] = is_target[target] = 1
@@ -175,7 +175,7 @@ def _assign(start, targets, ground, deadline):
                 given[a], free[tile] = tile, 0
                 break
             for direction in range(4):
-                there = near[tile, direction]
+                there = neighbour[tile, direction]
                 if there < count and seen[there] != a:
                     seen[there], steps[there] = a, steps[tile] + 1
                     queue[waiting] = there
@@ -212,8 +212,8 @@ def _next(a, at, mover):
     """The neighbour that an agent wants: a nearer one where nobody is, else the first nearer one."""
     first, tile, task = -1, at[a], mover.task
     for direction in range(4):
-        if (task.nearer[task.field[a], tile] >> direction) & 1:
-            there = mover.ground.near[tile, direction]
+        if (task.next_hops[task.field[a], tile] >> direction) & 1:
+            there = mover.ground.neighbour[tile, direction]
             if mover.now[there] == NOBODY:
                 return there
             if first < 0:

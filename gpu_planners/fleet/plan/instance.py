@@ -8,11 +8,12 @@ import numpy as np
 from ...device import njit
 from ...parallel.team import NEVER
 from ..clock import at_least, pieces
-from ..fields.next_hops import NO_PATH, plan_ways, prefer
+from ..fields.next_hops import NO_PATH, plan_next_hops, prefer
 from .feasibility import unsolvable
 from .fleet_plan import OUT_OF_TIME, PARTLY, FleetPlan, FleetStatus
 
-TIME_NS, TELL_NS = 100, 25  # to time a plan (retime.py) and to tell of it, for each agent and step; guesses
+TIME_NS = 100  # to time a plan (retime.py), for each agent and step; a guess
+TELL_NS = 25  # to tell of it, for each agent and step; a guess
 STEPS_TOGETHER = 16  # that are told at once: a line of the cache
 GRACE_NS = 100_000_000  # that a plan may be told at least, before it is cut
 
@@ -34,7 +35,7 @@ class Instance:
 
     status: (N,) uint8 FleetStatus; start, goal: (N,) int32 tiles, -1 where there is none
     ground: Ground; number: (rows, cols) int32 tile or -1; place: (T, 2) int32 [row, col]
-    nearer, alone: of next_hops.plan_ways, for agents with goals; field: (N,) int32 rows of nearer or -1
+    next_hops, alone: of next_hops.plan_next_hops, for agents with goals; field: (N,) int32 rows of next_hops or -1
     hopeless: (N,) bool, is it proven that not all agents of its part of the map can reach their goals?
     bound: None, or (N,) int64 steps that each agent takes at least, where it may choose its goal
     """
@@ -108,22 +109,22 @@ class Instance:
             _tell(first + 1, end, tiles, headings, place, positions, facing)
         return positions[:end], facing[:end]
 
-    def plan_ways(self, deadline=NEVER):
-        """Set `nearer`, `field`, `alone`; after the deadline `nearer` is incomplete and `alone` counts no detours."""
+    def plan_next_hops(self, deadline=NEVER):
+        """Set `next_hops`, `field`, `alone`; after the deadline hops are missing, and `alone` counts no detours."""
         some = np.flatnonzero(self.goal >= 0)
         self.field = np.full(len(self.goal), -1, np.int32)
         self.field[some] = np.arange(len(some))
-        self.nearer, alone, done = plan_ways(self.goal[some], self.start[some], self.ground, deadline)
+        self.next_hops, alone, done = plan_next_hops(self.goal[some], self.start[some], self.ground, deadline)
         self.alone = np.zeros(len(self.goal), np.int32)
         if not done:
             alone = np.abs(self.place[self.goal[some]] - self.place[self.start[some]]).sum(axis=1)
         self.alone[some] = np.where(alone == NO_PATH, 0, alone)
 
     def prefer(self, moves, deadline):
-        """Let agents prefer ways of low costs: moves (rows, cols, 4) uint8, as of Guidance."""
-        costs = np.ones_like(self.ground.near, np.uint8)
+        """Let agents prefer paths of low costs: moves (rows, cols, 4) uint8, as of Guidance."""
+        costs = np.ones_like(self.ground.neighbour, np.uint8)
         costs[:-1] = moves[tuple(self.place.T)]
-        prefer(self.goal[self.goal >= 0], costs, self.ground, self.nearer, deadline)
+        prefer(self.goal[self.goal >= 0], costs, self.ground, self.next_hops, deadline)
 
     def plan_of(self, positions, headings, cost, least, message, began, first_s=None, optimal=False) -> FleetPlan:
         """-> FleetPlan of moves and lower bounds `least` (N,)

@@ -57,7 +57,7 @@ class JointSearch:
 
     def __init__(self, instance, agents, faces, model, bound):
         goal, headings = instance.goal[agents], 4 if model.turning else 1
-        before = _states_before(instance.ground.near, headings)
+        before = _states_before(instance.ground.neighbour, headings)
         left = np.zeros((len(agents), len(before)), np.int32)
         _plan_steps(goal, headings, before, left)
         state = headings * instance.start[agents] + (faces[agents] if model.turning else 0)
@@ -80,7 +80,7 @@ class JointSearch:
     @staticmethod
     def suits(instance, agents, model):
         """Are these few enough, on a map that is small enough?"""
-        states = (4 if model.turning else 1) * len(instance.ground.ways) * len(agents)
+        states = (4 if model.turning else 1) * len(instance.ground.neighbour) * len(agents)
         return len(agents) <= MOST_AGENTS and states <= MOST_STATES
 
     def go_on(self, tries, memory_limit_bytes):
@@ -118,14 +118,14 @@ class JointSearch:
         return self._front.code[nodes[::-1]] // (2 * self._team.headings)
 
 
-def _states_before(near, headings):
+def _states_before(neighbour, headings):
     """(T + 1, 4) neighbours -> (headings T + 1, 4) int32, `before` of `search_back`"""
     if headings == 1:
-        return near
-    none = 4 * (len(near) - 1)
+        return neighbour
+    none = 4 * (len(neighbour) - 1)
     tile, heading = np.divmod(np.arange(none), 4)
     before = np.full((none + 1, 4), none, np.int32)
-    before[:-1, 0] = np.minimum(4 * near[tile, (heading + 2) % 4] + heading, none)
+    before[:-1, 0] = np.minimum(4 * neighbour[tile, (heading + 2) % 4] + heading, none)
     before[:-1, 1:3] = 4 * tile[:, None] + (heading[:, None] + [1, 3]) % 4
     return before
 
@@ -178,7 +178,7 @@ def search(tries, team, front, count):
             return MORE, -1
         front.bucket[count[NOW]] = front.next[node]
         if front.table[_slot(front.code[node], front)] != node:
-            continue  # a cheaper way to it was found
+            continue  # a cheaper path to it was found
         done = True
         for k in range(agents):
             done &= team.goal[k] < 0 or front.code[node, k] // (2 * team.headings) == team.goal[k]
@@ -250,8 +250,8 @@ def _take(k, option, now, team, code):
     if option > 1:
         direction = option - 2
         if headings == 1 or direction == 0:
-            there = team.ground.near[tile, direction if headings == 1 else heading]
-            if there == len(team.ground.near) - 1:
+            there = team.ground.neighbour[tile, direction if headings == 1 else heading]
+            if there == len(team.ground.neighbour) - 1:
                 return -1
             after = headings * np.int64(there) + heading
         elif direction == 3:

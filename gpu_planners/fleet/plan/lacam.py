@@ -19,10 +19,11 @@ from .moves import UNDECIDED, Step, Task, chance, has_ring, move, new_mover
 
 SOLVED, EXHAUSTED, MORE, FULL, LATE = range(5)
 (NODES, LOWS, DEPTH, BEST, BEST_AWAY) = range(5)  # places in `count`
-LOOPS = 20_000  # agents moved between two looks at the clock
+LOOPS = 20_000  # agents moved between two checks of the clock
 FIRST_LOOKS = 5  # for each part of the map, before a proof is looked for that it has no plan
 FIRST_NODES = 512  # of a tree
-NODE_ARRAYS, LOW_ARRAYS = ("place", "order", "parent", "head", "tail"), ("up", "agent", "tile", "depth", "next")
+NODE_ARRAYS = ("place", "order", "parent", "head", "tail")  # of Tree, by node
+LOW_ARRAYS = ("up", "agent", "tile", "depth", "next")  # of Tree, by constraint
 
 
 class Tree(NamedTuple):
@@ -46,28 +47,28 @@ class Tree(NamedTuple):
 def first_plan(instance, model, deadline, seed, memory_limit_bytes):
     """-> (steps + 1, N) int32 tiles, -1 where an agent is not on the map; a text. Notes in instance.hopeless whom no
     plan serves; then the rest is not planned to its end."""
-    ways, open_, endings = {}, {}, {}
+    paths, open_, endings = {}, {}, {}
     for part, agents in enumerate(instance.parts()):
         search, ended = TreeSearch(instance, agents, model, seed), MORE
         for _ in range(FIRST_LOOKS):
             if ended == MORE:
                 ended = search.look(memory_limit_bytes, deadline, len(instance.start))
-        ways[part], endings[part] = (agents, search.tiles()), ended
+        paths[part], endings[part] = (agents, search.tiles()), ended
         if ended == EXHAUSTED:
             instance.hopeless[agents] = True
         elif ended != SOLVED:
             open_[part] = search
     for part in open_:
-        if instance.refuse(ways[part][0], model.following, deadline):
+        if instance.refuse(paths[part][0], model.following, deadline):
             endings[part] = EXHAUSTED
     while not instance.hopeless.any() and any(endings[part] == MORE for part in open_):
         for part, search in open_.items():
             if endings[part] == MORE:
                 ended = search.look(memory_limit_bytes // len(open_), deadline, len(instance.start))
                 endings[part] = LATE if ended == MORE and search.late else ended
-                instance.hopeless[ways[part][0]] = ended == EXHAUSTED
+                instance.hopeless[paths[part][0]] = ended == EXHAUSTED
     for part, search in open_.items():
-        ways[part] = ways[part][0], search.tiles()
+        paths[part] = paths[part][0], search.tiles()
     message = "solved"
     for ending, text in (
         (FULL, f"memory_limit_bytes, {memory_limit_bytes}, was reached before every agent could reach its goal"),
@@ -76,8 +77,8 @@ def first_plan(instance, model, deadline, seed, memory_limit_bytes):
         (EXHAUSTED, NO_PLAN),
     ):
         message = text if ending in endings.values() else message
-    whole = np.repeat(instance.start[None], max((len(tiles) for _, tiles in ways.values()), default=1), axis=0)
-    for agents, tiles in ways.values():
+    whole = np.repeat(instance.start[None], max((len(tiles) for _, tiles in paths.values()), default=1), axis=0)
+    for agents, tiles in paths.values():
         whole[: len(tiles), agents] = tiles
         whole[len(tiles) :, agents] = tiles[-1]
     return whole, message
@@ -89,7 +90,7 @@ class TreeSearch:
     def __init__(self, instance, agents, model, seed):
         first = np.argsort(-instance.alone[agents], kind="stable").astype(np.int32)
         goal, field = instance.goal[agents], instance.field[agents]
-        task = Task(goal, field, instance.nearer, model.following, True, model.turning, True)
+        task = Task(goal, field, instance.next_hops, model.following, True, model.turning, True)
         self._mover = new_mover(task, instance.ground, np.random.default_rng(seed).integers(1, 2**62))
         self._count, self._tree = np.zeros(5, np.int64), new_tree(first)
         self._tree.place[0] = instance.start[agents]
@@ -269,7 +270,7 @@ def rehash(tree, nodes):
 def search(loops, tree, mover, count):
     """Continue for so many loops -> SOLVED, EXHAUSTED, MORE, or FULL: the tree needs more memory"""
     agents, ground = tree.place.shape[1], mover.ground
-    blocked = len(ground.ways) - 1
+    blocked = len(ground.neighbour) - 1
     for _ in range(loops):
         if count[BEST_AWAY] == 0:
             return SOLVED
@@ -294,7 +295,7 @@ def search(loops, tree, mover, count):
             at, turn = tree.place[node, a], chance(mover.random) % 5
             for k in range(5):
                 direction = (k + turn) % 5
-                there = at if direction == 4 else ground.near[at, direction]
+                there = at if direction == 4 else ground.neighbour[at, direction]
                 if there != blocked:
                     _add_low(np.int64(node), np.int64(low), np.int64(a), np.int64(there), depth + 1, tree, count)
         then = tree.place[count[NODES]]

@@ -22,12 +22,12 @@ class Task(NamedTuple):
     """What agents are to do."""
 
     goal: np.ndarray  # (N,) int32 tiles, -1 none
-    field: np.ndarray  # (N,) int32 rows of nearer, -1 none
-    nearer: np.ndarray  # (K, T + 1) uint8 (next_hops.py, spread.py)
+    field: np.ndarray  # (N,) int32 rows of next_hops, -1 none
+    next_hops: np.ndarray  # (K, T + 1) uint8 (next_hops.py, spread.py)
     rings: bool  # may agents move around in a ring?
     swaps: bool  # do agents change places where a corridor widens?
     straight: bool  # do agents prefer to go straight on?
-    lanes: bool  # do agents prefer the directions in bits 4 to 7 of nearer?
+    lanes: bool  # do agents prefer the directions in bits 4 to 7 of next_hops?
 
 
 class Mover(NamedTuple):
@@ -56,7 +56,7 @@ class Step(NamedTuple):
 
 def new_mover(task: Task, ground: Ground, seed: int) -> Mover:
     """seed: not 0"""
-    n, tiles = len(task.goal), len(ground.ways)
+    n, tiles = len(task.goal), len(ground.neighbour)
     arrays = (np.full(shape, -1, np.int32) for shape in (tiles, tiles, n, n, n, (n, 5), n, n))
     return Mover(task, ground, np.array([seed], np.int64), *arrays)
 
@@ -75,7 +75,7 @@ def chance(random):
 @lean_njit
 def _is_nearer(agent, tile, direction, task):
     field = task.field[agent]
-    return field >= 0 and (task.nearer[field, tile] >> direction) & 1 == 1
+    return field >= 0 and (task.next_hops[field, tile] >> direction) & 1 == 1
 
 
 @lean_njit
@@ -84,11 +84,11 @@ def _rooms(tile, but, mover):
     the last one"""
     ground, many, last = mover.ground, 0, -1
     for direction in range(4):
-        there = ground.near[tile, direction]
-        if there == len(ground.ways) - 1 or there == but:
+        there = ground.neighbour[tile, direction]
+        if there == len(ground.neighbour) - 1 or there == but:
             continue
-        ways, other = ground.ways[there], mover.now[there]
-        if ways & (ways - 1) == 0 and other != NOBODY and mover.task.goal[other] == there:
+        directions, other = ground.directions[there], mover.now[there]
+        if directions & (directions - 1) == 0 and other != NOBODY and mover.task.goal[other] == there:
             continue
         many, last = many + 1, direction
     return many, last
@@ -97,8 +97,8 @@ def _rooms(tile, but, mover):
 @lean_njit
 def _must_swap(pusher, puller, at, direction, mover):
     """Do two agents in a corridor have to change places? The pusher is at a tile, the puller next to it."""
-    task, near = mover.task, mover.ground.near
-    there = near[at, direction]
+    task, neighbour = mover.task, mover.ground.neighbour
+    there = neighbour[at, direction]
     while _is_nearer(pusher, at, direction, task):
         many, last = _rooms(there, at, mover)
         if many >= 2:
@@ -106,7 +106,7 @@ def _must_swap(pusher, puller, at, direction, mover):
         if many == 0:
             break
         at, direction = there, last
-        there = near[there, last]
+        there = neighbour[there, last]
     at_goal = task.goal[pusher] == at
     return _is_nearer(puller, there, (direction + 2) % 4, task) and (at_goal or _is_nearer(pusher, at, direction, task))
 
@@ -114,14 +114,14 @@ def _must_swap(pusher, puller, at, direction, mover):
 @lean_njit
 def _can_swap(at, direction, mover):
     """Does the corridor from a tile in a direction widen before it ends or comes back?"""
-    first, there = at, mover.ground.near[at, direction]
+    first, there = at, mover.ground.neighbour[at, direction]
     while there != first:
         many, last = _rooms(there, at, mover)
         if many >= 2:
             return True
         if many == 0:
             return False
-        at, there = there, mover.ground.near[there, last]
+        at, there = there, mover.ground.neighbour[there, last]
     return False
 
 
@@ -130,8 +130,8 @@ def _partner(agent, at, best, mover, step):
     """With whom an agent has to change places. best: direction of its best option, -1 staying -> agent or NOBODY"""
     if best < 0:
         return NOBODY
-    near, blocked, now = mover.ground.near, len(mover.ground.ways) - 1, mover.now
-    there = near[at, best]
+    neighbour, blocked, now = mover.ground.neighbour, len(mover.ground.neighbour) - 1, mover.now
+    there = neighbour[at, best]
     other = np.int64(now[there])
     many, _ = _rooms(there, at, mover)
     narrow, back = many < 2, (best + 2) % 4
@@ -139,7 +139,7 @@ def _partner(agent, at, best, mover, step):
         if _must_swap(agent, other, at, best, mover) and _can_swap(there, back, mover):
             return other
     for direction in range(4):
-        behind = near[at, direction]
+        behind = neighbour[at, direction]
         if behind == blocked or behind == there:
             continue
         other = np.int64(now[behind])
@@ -153,38 +153,38 @@ def _partner(agent, at, best, mover, step):
 @lean_njit
 def _enter(level, agent, mover, step):
     """Put an agent on the chain, with its options, the best one first."""
-    task, near, at, before = mover.task, mover.ground.near, step.now[agent], step.before[agent]
+    task, neighbour, at, before = mover.task, mover.ground.neighbour, step.now[agent], step.before[agent]
     mover.chain[level], mover.place[level] = agent, 0
     field = task.field[agent]
-    byte = np.int64(task.nearer[field, at]) if field >= 0 else 0
-    nearer, liked, best = byte & 15, byte >> LANE_SHIFT if task.lanes else 0, -1
+    byte = np.int64(task.next_hops[field, at]) if field >= 0 else 0
+    next_hops, liked, best = byte & 15, byte >> LANE_SHIFT if task.lanes else 0, -1
     lot = chance(mover.random)
     turn = lot & 3
     if task.straight and before != at and lot & 28:
         for direction in range(4):
-            if near[before, direction] == at:
+            if neighbour[before, direction] == at:
                 turn = direction
     for k in range(4):
-        if best < 0 and ((liked or nearer) >> ((turn + k) & 3)) & 1:
+        if best < 0 and ((liked or next_hops) >> ((turn + k) & 3)) & 1:
             best = (turn + k) & 3
     partner = _partner(agent, at, best, mover, step) if task.swaps else NOBODY
     mover.partner[level] = partner
     option, many = mover.option[level], 0
     if best >= 0:
-        option[0], many = near[at, best], 1
+        option[0], many = neighbour[at, best], 1
         if partner == NOBODY and mover.then[option[0]] == NOBODY and mover.now[option[0]] == NOBODY:
             mover.many[level] = 1
             return
-        nearer &= ~(1 << best)
+        next_hops &= ~(1 << best)
     wanted = np.int64(-1)  # bits of the directions in which the pusher will go on
     if lot & 32:  # if always, agents may push each other for ever
         pusher = task.field[mover.chain[level - 1]] if level > 0 else -1
-        wanted = np.int64(task.nearer[pusher, at]) & 15 if pusher >= 0 else np.int64(0)
+        wanted = np.int64(task.next_hops[pusher, at]) & 15 if pusher >= 0 else np.int64(0)
     for better in (True, False):
-        bits = nearer if better else np.int64(mover.ground.ways[at]) & ~byte
+        bits = next_hops if better else np.int64(mover.ground.directions[at]) & ~byte
         for k in range(16):
             direction = (k + turn) & 3
-            there = near[at, direction]
+            there = neighbour[at, direction]
             rank = 2 * (mover.now[there] != NOBODY) + ((wanted >> direction) & 1) if wanted >= 0 else 0
             if (bits >> direction) & 1 and (better or direction != best) and rank == k >> 2:
                 option[many] = there

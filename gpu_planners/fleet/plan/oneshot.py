@@ -1,7 +1,7 @@
 """One-shot multi-agent path finding: every agent goes from its start to its goal and stays there.
 
 LaCAM (lacam.py) finds a plan in which agents move one tile in a step or wait, and prefer one-way lanes; later attempts
-first spread the ways over the map (spread.py). Then retime.py cuts loops in which an agent meets nobody, adds turns
+first spread the paths over the map (spread.py). Then retime.py cuts loops in which an agent meets nobody, adds turns
 and, where following is not allowed, the step between two agents on a tile, and makes every agent as early as the order
 of agents on each tile allows. The rest of the time makes the plan better (refine.py). Unconnected parts of the map are
 solved by themselves.
@@ -32,15 +32,19 @@ from .lacam import first_plan, new_tree, rehash
 from .refine import Moving
 from .spread import spread_out
 
-STEPS_SHARE, SPREAD_SHARE, AGAIN_SHARE = 0.5, 0.3, 0.5  # of the time that is left when another search begins
+STEPS_SHARE = 0.5  # of the time that is left when the fleet's own steps are tried
+SPREAD_SHARE = 0.3  # of the time that is left when paths are spread out
+AGAIN_SHARE = 0.5  # of the time that is left when another search begins
 LANES_SHARE = 0.3  # of the time that is left when lanes are planned
 WALKED_NS = 100  # to tell of a walk, for each agent and step; a guess
 CROWDED = 1.0  # steps lost for each step that all would take alone, from which on the fleet's own steps are tried too
-WALK_PATIENCE = 300  # a walk ends after so many steps, and the longest way, without another agent at its goal
+WALK_PATIENCE = 300  # a walk ends after so many steps, and the longest path, without another agent at its goal
 JOINT_SHARE = 0.5  # of the time that is left when few agents begin to plan together
-TRIES, FIRST_TRIES = 200_000, 10_000_000  # moves of one of these: between two looks at the clock; without a deadline
+TRIES = 200_000  # moves of one of these between two checks of the clock
+FIRST_TRIES = 10_000_000  # moves of one of these without a deadline
 FIRST_AGAIN = 1000  # added to the seed of first plans with which it begins again
-MOST_ATTEMPTS, SMALL = 6, 1 << 20  # more searches than 1: min(MOST_ATTEMPTS, SMALL // (agents times steps))
+MOST_ATTEMPTS = 6  # searches beside the first one
+SMALL = 1 << 20  # agents times steps of a plan for which one more search is tried; smaller plans get more
 
 
 def solve_for(fleet, starts, goals, time_limit_s, seed, headings, assign, speeds) -> FleetPlan:
@@ -84,10 +88,10 @@ def solve_for(fleet, starts, goals, time_limit_s, seed, headings, assign, speeds
 def _solve_plain(fleet, instance, faces, model, began, deadline, seed, assign):
     """Plan for agents of size 1 whose actions take one tick. assign: may they exchange goals?"""
     memory, goals = fleet.settings.memory_limit_bytes, int((instance.goal >= 0).sum())
-    needed = goals * len(instance.ground.ways)
+    needed = goals * len(instance.ground.neighbour)
     if needed > memory:
         raise SettingsError(f"the fields of {goals} goals take {needed} bytes; allowed by memory_limit_bytes: {memory}")
-    instance.plan_ways(deadline)
+    instance.plan_next_hops(deadline)
     if assign:
         tiles, message = exchanged(instance, model, memory, deadline)
     else:
@@ -211,7 +215,7 @@ def _stepped(moving, fleet, faces, deadline):
 
 
 def _other_plans(moving, model, deadline, seed, memory_limit_bytes):
-    """Search again with ways spread over the map, more often the smaller the plan. -> the best plan"""
+    """Search again with paths spread over the map, more often the smaller the plan. -> the best plan"""
     instance = moving.instance
     size = max(1, moving.traffic.tile.size)
     for attempt in range(1, 2 + min(MOST_ATTEMPTS, SMALL // size)):
@@ -228,7 +232,7 @@ def _other_plans(moving, model, deadline, seed, memory_limit_bytes):
 
 
 _warmed: set = set()
-OWN, ANY, SINK = range(3)  # goals of their own, any of some, or one for all
+OWN, ANY, SINK = range(3)  # whose goals: one's own, any of some, or one for all
 
 
 def _warm(plain, fleet, whose):

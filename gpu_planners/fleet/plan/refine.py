@@ -17,7 +17,7 @@ from .retime import timed
 from .sipp import MOST_STATES, States, Traffic, find_path, new_states
 
 MOST_GROUP = 12  # agents that are planned again together
-REPLANS = 16  # between two looks at the clock
+REPLANS = 16  # between two checks of the clock
 FEW_STATES = 2048  # of a search at first
 ENOUGH = 0.02  # of the steps lost: a round with few states that gains more is followed by another such round
 PATIENCE = 4000  # groups without a gain, after which a plan is left
@@ -46,7 +46,7 @@ class Moving:
             least=np.zeros(n, np.int32) if least is None else least,
             goal=instance.goal,
             field=instance.field,
-            nearer=instance.nearer,
+            next_hops=instance.next_hops,
             turning=model.turning,
             following=model.following,
         )
@@ -55,7 +55,7 @@ class Moving:
             states, lonely = new_states(longest), np.zeros((1, longest + 1), np.int32)
             with_goal = np.flatnonzero(instance.goal >= 0)
             alone = self.traffic._replace(reserved=lonely)
-            ways_alone(with_goal, longest, alone, instance.ground, states, self.told_by(deadline))
+            steps_alone(with_goal, longest, alone, instance.ground, states, self.told_by(deadline))
 
     def told_by(self, deadline):
         """When the plan must be done, to be told by the deadline."""
@@ -95,11 +95,11 @@ class Moving:
         """Make the plan better until the time is over, or nothing more is gained for long."""
         traffic, ground = self.traffic, self.instance.ground
         steps, n = traffic.tile.shape[1] - 1, len(traffic.cost)
-        size = 4 * len(ground.ways) * (steps + 1)
+        size = 4 * len(ground.neighbour) * (steps + 1)
         deadline = self.told_by(deadline)
         if n == 0 or size > memory_limit_bytes or not fits(part_of(deadline, 0.5), size):  # a nanosecond a byte
             return
-        traffic = self.traffic = traffic._replace(reserved=np.full((len(ground.ways), steps + 1), -1, np.int32))
+        traffic = self.traffic = traffic._replace(reserved=np.full((len(ground.neighbour), steps + 1), -1, np.int32))
         if not reserve_all(np.flatnonzero(self.instance.start >= 0), traffic, deadline):
             return
         states, group = new_states(steps), new_group(MOST_GROUP, traffic.heading)
@@ -188,7 +188,7 @@ def _gather(seed, most, traffic, ground, group, random):
     """Fill a group: from a random step on, let a member go straight to its goal, and add all that are in its way; and
     so on. -> the group's size"""
     size = _join(seed, np.int64(0), most, traffic, group)
-    blocked, last = len(ground.ways) - 1, traffic.tile.shape[1] - 1
+    blocked, last = len(ground.neighbour) - 1, traffic.tile.shape[1] - 1
     for _ in range(4 * most):
         if size == most or size == 0:
             break
@@ -196,10 +196,10 @@ def _gather(seed, most, traffic, ground, group, random):
         step = chance(random) % max(1, traffic.cost[agent])
         tile = traffic.tile[agent, step]
         while step < last and size < most and tile != traffic.goal[agent]:
-            bits, turn = np.int64(traffic.nearer[traffic.field[agent], tile]), chance(random) % 4
+            bits, turn = np.int64(traffic.next_hops[traffic.field[agent], tile]), chance(random) % 4
             for k in range(4):
                 direction = (k + turn) & 3
-                there = ground.near[tile, direction]
+                there = ground.neighbour[tile, direction]
                 if (bits >> direction) & 1 and there != blocked:
                     size = _join(np.int64(traffic.reserved[there, step + 1]), size, most, traffic, group)
                     tile = there
@@ -211,7 +211,7 @@ def _gather(seed, most, traffic, ground, group, random):
 
 
 @njit
-def ways_alone(agents, most, traffic, ground, states, deadline):
+def steps_alone(agents, most, traffic, ground, states, deadline):
     """Write into traffic.least the steps of agents (K,) alone, at most `most`; after the deadline without turns."""
     for k in range(len(agents)):
         a = agents[k]
@@ -224,7 +224,7 @@ def ways_alone(agents, most, traffic, ground, states, deadline):
 
 @njit
 def each_alone(some, traffic, ground, states, deadline):
-    """Let agents one by one look for shorter ways until the deadline. -> steps gained"""
+    """Let agents one by one look for shorter paths until the deadline. -> steps gained"""
     gained = 0
     for a in some:
         if traffic.goal[a] >= 0 and traffic.cost[a] > traffic.least[a] and clock_ns() <= deadline:

@@ -1,4 +1,4 @@
-"""Other times for the same ways: agents pass each tile in the same order, each as early as that allows.
+"""Other times for the same paths: agents pass each tile in the same order, each as early as that allows.
 
 The order of agents on each tile, and of each agent's own visits, are precedences that the plan itself satisfies; so any
 motion, with turns or without, can carry it out in finite time (Hönig et al., ICAPS 2016). A plan in which agents never
@@ -17,7 +17,7 @@ from .instance import GRACE_NS, TELL_NS
 
 STANDS, ASKS, WALKS, MOVES = range(4)  # in a step; ASKS until it is known whether it may move, WALKS while it is asked
 CUTS = 4  # rounds of loop cutting
-LOOK = 16  # steps between two looks at the clock
+LOOK = 16  # steps between two checks of the clock
 
 
 class Visits(NamedTuple):
@@ -40,7 +40,7 @@ class March(NamedTuple):
     active: np.ndarray  # (N,) int32 agents that are not done yet, in front
     chain: np.ndarray  # (N,) int32 scratch
     leaves: np.ndarray  # (N,) bool, does an agent leave the map in the step after its last visit?
-    near: np.ndarray  # (T + 1, 4) int32
+    neighbour: np.ndarray  # (T + 1, 4) int32
     turning: bool  # do turns take a step each?
     following: bool
 
@@ -54,19 +54,19 @@ def timed(instance, tiles, faces, model, leaves=None, deadline=NEVER):
     -> (N, steps + 1) int32 tiles, -1 off the map; the same of uint8 headings; (N,) int32 when each one's last visit
     begins; is this the whole motion?
     """
-    count, near, n = len(instance.place), instance.ground.near, len(faces)
+    count, neighbour, n = len(instance.place), instance.ground.neighbour, len(faces)
     last, when = np.empty(count, np.int32), np.zeros(count, np.int32)
     for _ in range(CUTS):
         if not cut_loops(tiles, last, when):
             break
     visits = visits_of(tiles, count)
     leaves = np.zeros(n, bool) if leaves is None else leaves
-    left, occupant = np.zeros(len(near), np.int32), np.full(len(near), NOBODY, np.int32)
+    left, occupant = np.zeros(len(neighbour), np.int32), np.full(len(neighbour), NOBODY, np.int32)
     scratch = np.zeros(n, np.uint8), np.empty(n, np.int32), np.empty(n, np.int32)
-    march = March(visits.first[:n].copy(), np.zeros(n, np.int32), left, occupant, *scratch, leaves, near, *model)
+    march = March(visits.first[:n].copy(), np.zeros(n, np.int32), left, occupant, *scratch, leaves, neighbour, *model)
     by = at_least(deadline, GRACE_NS // 2)
-    ways = ways_of(visits, faces, march, carry_out(visits, faces, march, by, TELL_NS * n))
-    return *ways, bool((march.at + 1 >= visits.first[1:]).all())
+    motion = motion_of(visits, faces, march, carry_out(visits, faces, march, by, TELL_NS * n))
+    return *motion, bool((march.at + 1 >= visits.first[1:]).all())
 
 
 @njit
@@ -119,7 +119,7 @@ def _quarters(visit, heading, visits, march):
     """-> quarter turns clockwise, 0 .. 3, of an agent that goes on to a visit"""
     if not march.turning:
         return 0
-    return (direction_to(visits.tile[visit - 1], visits.tile[visit], march.near) - heading) & 3
+    return (direction_to(visits.tile[visit - 1], visits.tile[visit], march.neighbour) - heading) & 3
 
 
 @njit
@@ -214,7 +214,7 @@ def _go(many, step, facing, visits, march):
 
 
 @njit
-def ways_of(visits, heading, march, steps):
+def motion_of(visits, heading, march, steps):
     """-> as of `timed`"""
     agents, first = len(heading), visits.first
     tiles, headings = np.full((agents, steps + 1), -1, np.int32), np.empty((agents, steps + 1), np.uint8)

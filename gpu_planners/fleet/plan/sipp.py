@@ -26,7 +26,7 @@ class Traffic(NamedTuple):
     least: np.ndarray  # (N,) int32 steps that it takes alone
     goal: np.ndarray  # (N,) int32 tiles, -1 none
     field: np.ndarray  # (N,) int32
-    nearer: np.ndarray  # (K, T + 1) uint8
+    next_hops: np.ndarray  # (K, T + 1) uint8
     turning: bool  # of instance.Model
     following: bool
 
@@ -67,7 +67,7 @@ def new_states(steps):
 @lean_njit
 def _turns(tile, heading, query):
     """-> quarter turns that an agent needs at least before a move nearer to its goal"""
-    bits = np.int64(query.traffic.nearer[query.field, tile])
+    bits = np.int64(query.traffic.next_hops[query.field, tile])
     if not query.traffic.turning or bits == 0 or (bits >> heading) & 1:
         return 0
     return 1 if (bits >> ((heading + 1) & 3)) & 1 or (bits >> ((heading + 3) & 3)) & 1 else 2
@@ -109,9 +109,9 @@ def _offer_next(state, direction, query):
     """Offer the next tile in each interval in which it can be entered. -> False: there is no room"""
     traffic, states, reserved = query.traffic, query.states, query.traffic.reserved
     tile, when, until = np.int64(states.tile[state]), np.int64(states.when[state]), np.int64(states.until[state])
-    there, heading = np.int64(query.ground.near[tile, direction]), np.int64(states.heading[state])
+    there, heading = np.int64(query.ground.neighbour[tile, direction]), np.int64(states.heading[state])
     last, room = reserved.shape[1] - 1, True
-    far = np.int64(states.far[state]) + (-1 if (np.int64(traffic.nearer[query.field, tile]) >> direction) & 1 else 1)
+    far = np.int64(states.far[state]) + (-1 if (np.int64(traffic.next_hops[query.field, tile]) >> direction) & 1 else 1)
     if query.lonely:
         return _offer(there, when + 1, until, heading, far, state, query)
     end = min(until + 1 if traffic.following else until, query.bound - far)
@@ -137,7 +137,7 @@ def find_path(agent, bound, lonely, traffic, ground, states):
 
     -> the last state, or -1 where there is no such path or the states did not suffice
     """
-    goal, reserved, blocked = traffic.goal[agent], traffic.reserved, len(ground.ways) - 1
+    goal, reserved, blocked = traffic.goal[agent], traffic.reserved, len(ground.neighbour) - 1
     last = reserved.shape[1] - 1
     for k in range(states.many[0]):
         states.table[states.used[k]] = -1
@@ -171,6 +171,6 @@ def find_path(agent, bound, lonely, traffic, ground, states):
             for quarter in (1, 3):
                 room &= _offer(tile, when + 1, until, (heading + quarter) & 3, far, state, query)
         for direction in range(4):
-            if ground.near[tile, direction] != blocked and (not traffic.turning or direction == heading):
+            if ground.neighbour[tile, direction] != blocked and (not traffic.turning or direction == heading):
                 room = room and _offer_next(state, direction, query)
     return -1

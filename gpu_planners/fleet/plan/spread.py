@@ -1,7 +1,7 @@
 """Ways that spread agents over the map, so that few of them meet (space utilisation optimisation; Okumura, AAMAS 2024).
 
-Each agent in turn looks for a way, at most a few steps longer than its shortest one, on which it meets as few others as
-possible if all walk without waiting. PIBT then prefers each agent's own way. Of equal states a search takes the one
+Each agent in turn looks for a path, at most a few steps longer than its shortest one, on which it meets as few others
+as possible if all walk without waiting. PIBT then prefers each agent's own path. Of equal states a search takes the one
 found last, so with nobody in the way it walks straight to the goal.
 """
 
@@ -14,9 +14,9 @@ from ...parallel.team import clock_ns
 from ..clock import late
 from ..fields.next_hops import LANE_SHIFT, direction_to
 
-MARGIN = 10  # steps beyond the shortest way
+MARGIN = 10  # steps beyond the shortest path
 MOST_MEETINGS = 255  # that are told apart
-SPREADS = 64  # ways spread out between two looks at the clock
+SPREADS = 64  # paths spread out between two checks of the clock
 MOST_SPREADS = 4  # rounds
 
 
@@ -25,15 +25,15 @@ class Crowd(NamedTuple):
 
     goal: np.ndarray  # of Instance
     field: np.ndarray
-    nearer: np.ndarray
-    way: np.ndarray  # (N, H + 1) int32 tiles, at first the start
+    next_hops: np.ndarray
+    path: np.ndarray  # (N, H + 1) int32 tiles, at first the start
     length: np.ndarray  # (N,) int32 steps, 0 where there is none yet
     here: np.ndarray  # (T + 1, H + 1) uint8 agents on a tile at a step
     leaving: np.ndarray  # (T + 1, 4, H + 1) uint8 agents that leave a tile in a direction between a step and the next
 
 
 class Front(NamedTuple):
-    """A search for a way; E entries."""
+    """A search for a path; E entries."""
 
     bucket: np.ndarray  # (buckets,) int32 lists of entries
     tile: np.ndarray  # (E,) int32
@@ -44,15 +44,15 @@ class Front(NamedTuple):
 
 
 def spread_out(instance, deadline, seed, memory_limit_bytes):
-    """Mark a way for each agent in instance.nearer, so that few meet, as far as time and memory allow."""
+    """Mark a path for each agent in instance.next_hops, so that few meet, as far as time and memory allow."""
     n, tiles = len(instance.start), len(instance.place)
     steps = int(instance.alone.max(initial=0)) + MARGIN
     if not (instance.goal >= 0).any() or (steps + 1) * (4 * n + 5 * (tiles + 1)) > memory_limit_bytes:
         return
     shapes = (n, steps + 1), n, (tiles + 1, steps + 1), (tiles + 1, 4, steps + 1)
     arrays = (np.zeros(shape, np.int32 if k < 2 else np.uint8) for k, shape in enumerate(shapes))
-    crowd = Crowd(instance.goal, instance.field, instance.nearer, *arrays)
-    crowd.way[:, 0] = instance.start
+    crowd = Crowd(instance.goal, instance.field, instance.next_hops, *arrays)
+    crowd.path[:, 0] = instance.start
     entries = (np.empty(4 * tiles + 4, np.int32) for _ in range(4))
     front = Front(np.full((MOST_MEETINGS + 1) * (MARGIN + 1), -1, np.int32), *entries, np.full(tiles + 1, -1, np.int32))
     rng, before = np.random.default_rng(seed), None
@@ -66,28 +66,28 @@ def spread_out(instance, deadline, seed, memory_limit_bytes):
         if meetings == 0 or late(deadline) or (number > 1 and meetings > 0.9 * before):
             break
         before = meetings
-    _mark_ways(crowd, instance.ground.near)
+    _mark_paths(crowd, instance.ground.neighbour)
 
 
 @lean_njit
-def _count(agent, by, crowd, near):
-    """Add an agent's way to the crowd, or take it out. by: uint8, 1 or 255, which is -1"""
-    length, way = crowd.length[agent], crowd.way[agent]
+def _count(agent, by, crowd, neighbour):
+    """Add an agent's path to the crowd, or take it out. by: uint8, 1 or 255, which is -1"""
+    length, path = crowd.length[agent], crowd.path[agent]
     if length == 0:
         return
     for step in range(length):
-        crowd.here[way[step], step] += by
-        crowd.leaving[way[step], direction_to(way[step], way[step + 1], near), step] += by
+        crowd.here[path[step], step] += by
+        crowd.leaving[path[step], direction_to(path[step], path[step + 1], neighbour), step] += by
     for step in range(length, crowd.here.shape[1]):
-        crowd.here[way[length], step] += by
+        crowd.here[path[length], step] += by
 
 
 @lean_njit
 def _walk(agent, number, crowd, front, ground):
-    """Find an agent's way and note it. number: of the search -> how many agents it meets, -1 where there is no way"""
-    nearer, goal = crowd.nearer[crowd.field[agent]], crowd.goal[agent]
-    blocked, last, many = len(ground.ways) - 1, crowd.here.shape[1] - 1, 1
-    front.tile[0], front.step[0], front.up[0], front.next[0] = crowd.way[agent, 0], 0, -1, -1
+    """Find an agent's path and note it. number: of the search -> how many agents it meets, -1 where there is no path"""
+    next_hops, goal = crowd.next_hops[crowd.field[agent]], crowd.goal[agent]
+    blocked, last, many = len(ground.neighbour) - 1, crowd.here.shape[1] - 1, 1
+    front.tile[0], front.step[0], front.up[0], front.next[0] = crowd.path[agent, 0], 0, -1, -1
     front.bucket[0] = 0
     at, found, highest = 0, -1, 0
     while at <= highest and found < 0:
@@ -103,10 +103,10 @@ def _walk(agent, number, crowd, front, ground):
         if tile == goal:
             found = entry
             break
-        bits, met, longer = np.int64(nearer[tile]), at // (MARGIN + 1), at % (MARGIN + 1)
+        bits, met, longer = np.int64(next_hops[tile]), at // (MARGIN + 1), at % (MARGIN + 1)
         for k in range(4):
             direction = (k + agent) & 3
-            there = ground.near[tile, direction]
+            there = ground.neighbour[tile, direction]
             if there == blocked or front.closed[there] == number or step == last:
                 continue
             more = longer + (0 if (bits >> direction) & 1 else 2)
@@ -125,31 +125,31 @@ def _walk(agent, number, crowd, front, ground):
     met = at // (MARGIN + 1)
     crowd.length[agent] = front.step[found]
     while found >= 0:
-        crowd.way[agent, front.step[found]] = front.tile[found]
+        crowd.path[agent, front.step[found]] = front.tile[found]
         found = front.up[found]
     return met
 
 
 @njit
 def _spread(some, number, crowd, front, ground, deadline):
-    """Let agents one by one look for ways in time. number: of the first search -> how many others they meet"""
+    """Let agents one by one look for paths in time. number: of the first search -> how many others they meet"""
     meetings = 0
     for k in range(len(some)):
         a = some[k]
-        if crowd.goal[a] < 0 or crowd.way[a, 0] == crowd.goal[a] or clock_ns() > deadline:
+        if crowd.goal[a] < 0 or crowd.path[a, 0] == crowd.goal[a] or clock_ns() > deadline:
             continue
-        _count(a, np.uint8(255), crowd, ground.near)
+        _count(a, np.uint8(255), crowd, ground.neighbour)
         meetings += max(0, _walk(a, number + k, crowd, front, ground))
-        _count(a, np.uint8(1), crowd, ground.near)
+        _count(a, np.uint8(1), crowd, ground.neighbour)
     return meetings
 
 
 @njit
-def _mark_ways(crowd, near):
-    """Enter the agents' ways into `nearer`."""
-    field, nearer = crowd.field, crowd.nearer
+def _mark_paths(crowd, neighbour):
+    """Enter the agents' paths into `next_hops`."""
+    field, next_hops = crowd.field, crowd.next_hops
     for a in range(len(field)):
         for step in range(crowd.length[a]):
-            tile = crowd.way[a, step]
-            direction = direction_to(tile, crowd.way[a, step + 1], near)
-            nearer[field[a], tile] = (nearer[field[a], tile] & 15) | (1 << (direction + LANE_SHIFT))
+            tile = crowd.path[a, step]
+            direction = direction_to(tile, crowd.path[a, step + 1], neighbour)
+            next_hops[field[a], tile] = (next_hops[field[a], tile] & 15) | (1 << (direction + LANE_SHIFT))

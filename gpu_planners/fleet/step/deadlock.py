@@ -54,7 +54,7 @@ class _Group:
         if lonely:
             ends[1:] = np.nan
         self._instance = Instance(ground_of(self.free.reshape(-1, self._width) > 0), places, ends)
-        self._instance.plan_ways()
+        self._instance.plan_next_hops()
         self.search = TreeSearch(self._instance, np.arange(len(self.members)), model, seed)
 
     def take_plan(self):

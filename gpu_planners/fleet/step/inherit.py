@@ -12,7 +12,7 @@ from .state import FleetState
 def inherit(broken, free, agents, options, rules, ranked, plans, stacks):
     """Each agent reserves what is left of its previous option, or a better one on the same tiles; broken ones wait.
 
-    broken: (N,) uint8, agents that are not where they were to be; those whose way is blocked join them
+    broken: (N,) uint8, agents that are not where they were to be; those whose path is blocked join them
     free: (tiles,) uint8
     plans.option: what is left of the options before; plans.reserved: NOBODY everywhere
     """

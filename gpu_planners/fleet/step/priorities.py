@@ -16,11 +16,12 @@ from .state import Agents
 
 PATIENCE = 64  # steps without coming nearer to its goal, after which an agent may go first, by lot
 RESTLESS = 4  # steps without coming nearer, after which an agent that waits turns now and then
-LOST, WANDERING = 8, 8  # steps without coming nearer, after which an agent may go elsewhere, and for how long
+LOST = 8  # steps without coming nearer, after which an agent may go elsewhere
+WANDERING = 8  # steps for which it does
 WANDERERS = 0.5  # the part of these agents that does so at a time, by lot
-WISH = 10  # a move of its detour is worth so many moves along its way
+WISH = 10  # a move of its detour is worth so many moves along its path
 LOTS = 200  # one agent of so many goes first at a time
-FARTHER = 4  # moves: an agent whose way has become so much longer, by a changed map or its own move, begins anew
+FARTHER = 4  # moves: an agent whose path has become so much longer, by a changed map or its own move, begins anew
 UNKNOWN = 2**31 - 1
 REACH = 6  # tiles: crowding is averaged over squares of 2 REACH + 1 tiles, twice
 AVERSION = 200  # moves that agents would make to leave a full place for an empty one
@@ -59,7 +60,7 @@ def note(agents: Agents, progress: Progress, nothing_to_do: np.ndarray, unit: in
 
 
 def idle(agents: Agents, part: np.ndarray) -> np.ndarray:
-    """(N,) bool, has it nothing to do, or no way to its goal? part: (tiles,) as of `lanes.parts_of`"""
+    """(N,) bool, has it nothing to do, or no path to its goal? part: (tiles,) as of `lanes.parts_of`"""
     here, there = part[agents.tile], part[agents.goal]
     return (agents.goal < 0) | (agents.tile == agents.goal) | (there == 0) | ((here > 0) & (here != there))
 

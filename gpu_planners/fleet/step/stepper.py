@@ -22,19 +22,23 @@ from .window import WINDOW, Window, go_on, improve, new_window
 
 DEEPEST = 1024  # agents that push each other in a row
 AREA_SIDE = 32  # side in tiles of the squares that are searched side by side, without the margin that agents need
-ONE_AREA, AT_ONCE = 1 << 12, 32  # tiles of maps that are not cut; agents there between two looks at the clock
+ONE_AREA = 1 << 12  # tiles of maps that are not cut
+AT_ONCE = 32  # agents of such a map between two checks of the clock
 FINEST = 1 << 30  # weight of the first agent
 PACES = (0.3, 0.45, 0.6)  # moves by which agents come nearer in a tick, on average, from a jam to free traffic
 SKEWS = (6, 2, 0)  # then: the power by which weights fall with the order of priorities; with 0 all weigh the same
 IMPROVED = (0.5, 0.5, 0.75)  # and the part of them, first by priority, that looks for better options
-MOST_WINDOWS, LEAST_S = 4096, 2e-3  # agents that have whole ways, and the time for them
+MOST_WINDOWS = 4096  # agents that have whole paths
+LEAST_S = 2e-3  # the time for these
 LONGER = ((4, 0.95), (5, 0.8))  # horizons, and up to how many agents of free tiles they pay
 LONGEST = 5  # horizon
-TRACK_NS, SHARE = 180, 0.55  # of one thread, for each agent and track, in a pass; the part of a step that it may take
+TRACK_NS = 180  # of one thread, for each agent and track, in a pass
+SHARE = 0.55  # of a step, that a pass may take
 COLOURS = 4  # of squares that are searched one after the other
 STEADY = 20  # steps that want another horizon, after which they get it
 FULL = 0.38  # agents of free tiles, from which on they push
-STALLED, JAM = 8, 0.1  # steps without coming nearer; the part of the agents that do not, from which on they are jammed
+STALLED = 8  # steps without coming nearer, after which an agent counts as stalled
+JAM = 0.1  # the part of the agents that are, from which on they are jammed
 JAM_STEPS = (64, 256, 1 << 62)  # how long these move by options the first time, the second time, from then on
 NOBODY_LEADS = np.zeros(0, np.int64)
 SEARCH_SHARE = 4  # the search out of a deadlock may take a fourth of the memory limit
@@ -141,7 +145,7 @@ class Stepper:
         priorities.note(agents, progress, nothing_to_do, lanes.unit)
         if self._has_windows(nothing_to_do, lanes, until):
             values, order = engine.host_fields(agents.slot), self._order(nothing_to_do, NOBODY_LEADS)
-            action = self._move_by_windows(values, lanes, order, until)
+            action = self._move_by_paths(values, lanes, order, until)
         else:
             action = self._move_by_options(lanes, nothing_to_do, room, until, in_time)
         self.broken[:] = 0
@@ -183,8 +187,8 @@ class Stepper:
         self._deadlocks.follow()
         return action
 
-    def may_have_ways(self, lanes: Lanes) -> bool:
-        """Are agents such that they plan whole ways where there is time?"""
+    def may_plan_paths(self, lanes: Lanes) -> bool:
+        """Are agents such that they plan whole paths where there is time?"""
         count, free = np.count_nonzero(self.state.agents.there), np.count_nonzero(lanes.free)
         plain = self.near == 0 and self.paces.one_tick and not self.rules.holding
         few = 0 < count <= min(MOST_WINDOWS, FULL * free)
@@ -192,9 +196,9 @@ class Stepper:
         return bool(plain and few and fits and self._jams < len(JAM_STEPS) and self._settings.neighbourhood_search)
 
     def _has_windows(self, nothing_to_do, lanes, until):
-        """Is there time for whole ways, and do they lead on? Where agents jam, options push better."""
+        """Is there time for whole paths, and do they lead on? Where agents jam, options push better."""
         in_time = until - time.perf_counter() > LEAST_S / 2
-        if not in_time or self.steps < self._jammed_until or not self.may_have_ways(lanes):
+        if not in_time or self.steps < self._jammed_until or not self.may_plan_paths(lanes):
             return False
         jammed = np.count_nonzero((self.progress.stalled > STALLED) & ~nothing_to_do)
         if self._window is None or self.steps - self._since < 2 * STALLED or jammed <= JAM * len(nothing_to_do):
@@ -203,8 +207,8 @@ class Stepper:
         self._jams += 1
         return False
 
-    def _move_by_windows(self, values, lanes, order, until):
-        """`move` by whole ways."""
+    def _move_by_paths(self, values, lanes, order, until):
+        """`move` by whole paths."""
         agents, there = self.state.agents, self.state.agents.there > 0
         if self._window is None or len(self._window.cost) != len(agents.tile):
             self._window, self._since = new_window(agents, lanes.free.size, lanes.headings), self.steps
