@@ -219,7 +219,7 @@ def _conflicting(a, option, state):
 
 @lean_njit
 def _conflicting_plain(a, option, agents, options, reserved):
-    """`_conflicting` for rules that are `plain`, without checks of indices: half of a step's time."""
+    """`_conflicting` for rules that are `plain`."""
     tile, ticks = int(agents.tile[a]), reserved.shape[1]
     row = (options.track[option] * options.here.shape[1] + agents.heading[a]) * ticks
     offsets, table = options.here.reshape(options.here.size), reserved.reshape(reserved.size)
