@@ -55,6 +55,8 @@ URDF = """<robot name="two"><link name="base"/>
 <limit lower="-2" upper="2" velocity="1" effort="1"/></joint>
 <joint name="b" type="revolute"><parent link="one"/><child link="tool"/><origin xyz="0.5 0 0"/><axis xyz="0 0 1"/>
 <limit lower="-2" upper="2" velocity="1" effort="1"/></joint></robot>"""
+SRDF = """<robot name="two"><group name="both"><joint name="a"/><joint name="b"/></group>
+<group name="first"><joint name="a"/></group></robot>"""
 
 
 class Strange:
@@ -241,7 +243,7 @@ def _of_class(kind):
 def robot():
     from gpu_planners.arm import load_urdf
 
-    return load_urdf(URDF)
+    return load_urdf(URDF, SRDF)
 
 
 @functools.cache
@@ -440,6 +442,7 @@ WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what 
         ([[0, 0, 0], [1, 0, 0]], "CollisionWorld.add_voxels.cells"),
         ("held", "RobotModel.detach.name"),
         (lambda: robot().attach("held", shape(), "tool"), "RobotModel.detach"),
+        ("first", "RobotModel.of_group.group"),
         ("tool", "RobotModel.link_index.link link tip"),
         ([("one", "tool")], "RobotModel.allow_collisions.pairs"),
         (

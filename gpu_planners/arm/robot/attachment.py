@@ -105,6 +105,7 @@ def detach(robot: Model, name: str) -> Model:
         shape_frame=robot.shape_frame[keep],
         self_collision_pairs=number[pairs[keep[pairs].all(axis=1)]].astype(np.int32),
         attachments={known: one for known, one in robot.attachments.items() if known != name},
+        allowed_pairs=tuple(pair for pair in robot.allowed_pairs if name not in pair),
     )
 
 
@@ -114,12 +115,17 @@ def allow_collisions(robot: Model, pairs: Iterable[tuple[str, str]]) -> Model:
 
     What is attached afterwards is checked as `attach` says. Raises RobotDescriptionError for an unknown name.
     """
+    pairs = tuple(pairs)
     allowed = [[_shapes_named(robot, name) for name in pair] for pair in pairs]
     if not allowed:
         return robot
     a, b = robot.self_collision_pairs.T
     may_touch = np.any([(one[a] & other[b]) | (one[b] & other[a]) for one, other in allowed], axis=0)
-    return replace(robot, self_collision_pairs=robot.self_collision_pairs[~may_touch])
+    return replace(
+        robot,
+        self_collision_pairs=robot.self_collision_pairs[~may_touch],
+        allowed_pairs=tuple(dict.fromkeys([*robot.allowed_pairs, *pairs])),
+    )
 
 
 def own_shapes(robot: Any) -> int:

@@ -8,6 +8,7 @@ and because DH parameters are ill-conditioned for almost parallel axes (see modi
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -65,14 +66,15 @@ class RobotModel:
     self_collision_pairs: (P, 2) int32 indices into shapes; never two shapes of one frame
     disabled_pairs: (link, link, reason) of every pair of links that is not checked
     touching_pairs: (link, link) of those that nobody disabled and no proof covers: they are taken to touch by design
-    named_states: {name: (dof,)} of the SRDF's group states that give every planning joint
+    named_states: {name: (dof,)} of the SRDF's group states that give every planning joint; of the planned group first
     tip_link: default end-effector link; tip_reason: why it is that one
     other_joints: {name: (lower, upper)} of joints that move, are not planned and mimic none (a gripper's), rad or m
     mimic_joints: names of the joints that mimic another one
     virtual_joints: those of the SRDF
     groups: {group of the SRDF: names of the joints that move it}, none for one that cannot be planned
     attachments: {name: Attachment} of what links carry (see `attach`); their shapes are the last of `shapes`, in order
-    tree: what `with_other_joints` places the links by, made by `urdf.loader`; None: such joints cannot be moved
+    allowed_pairs: pairs of names that `allow_collisions` let touch
+    tree: the description, for `with_other_joints` and `of_group`, made by `urdf.loader`; None: they cannot be asked
     """
 
     name: str
@@ -103,6 +105,7 @@ class RobotModel:
     virtual_joints: tuple[VirtualJoint, ...] = ()
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     attachments: dict[str, Attachment] = field(default_factory=dict)
+    allowed_pairs: tuple[tuple[str, str], ...] = ()
     tree: Any = None
 
     attach, detach, allow_collisions = attachment.attach, attachment.detach, attachment.allow_collisions
@@ -160,9 +163,7 @@ class RobotModel:
         fixed: {joint: value} of some of `other_joints`, rad or m; others are at 0, or at the limit nearest to 0
         Raises RobotDescriptionError that names the joint.
         """
-        if self.tree is None:
-            raise RobotDescriptionError(f"robot '{self.name}' was not made by load_urdf: its other joints cannot move")
-        kinematics = self.tree.kinematics(fixed)
+        kinematics = self._described.kinematics(fixed)
         before, now = self.T_frame_link, kinematics["T_frame_link"]
         in_link = *self.tree.link_shapes, *(shape for one in self.attachments.values() for shape in one.shapes)
         return replace(
@@ -173,6 +174,32 @@ class RobotModel:
                 for shape, own, link in zip(self.shapes, in_link, self.shape_link, strict=True)
             ),
         )
+
+    @checked(RobotDescriptionError)
+    def of_group(self, group: str, fixed: Mapping[str, float] = MappingProxyType({})) -> "RobotModel":
+        """The robot with another group of its SRDF to plan, as load_urdf(group=group, fixed=fixed) has it, and with all
+        that links carry and may touch: other planning joints, limits, tip and named states.
+
+        Takes some milliseconds: no mesh is read or cut again, and pairs of links that are proven to stay apart are so
+        for every group. Limits that load_urdf was given hold for the joints that they name, one number for all.
+
+        fixed: {joint: value} of joints that the group does not plan, rad or m; others are at 0, or at the limit nearest
+            to 0
+        Raises RobotDescriptionError for an unknown group, or one that cannot be planned.
+        """
+        robot: RobotModel = self._described.of_group(group, fixed)
+        for name, one in self.attachments.items():
+            robot = robot.attach(name, one.shapes, one.link, touch_links=one.touch_links)
+        return robot.allow_collisions(self.allowed_pairs)
+
+    @property
+    def _described(self):
+        """`tree`, which must be there."""
+        if self.tree is None:
+            raise RobotDescriptionError(
+                f"robot '{self.name}' was not made by load_urdf: its other joints cannot move, nor be planned"
+            )
+        return self.tree
 
     @checked(ConfigurationError)
     def as_configurations(self, q: ArrayLike) -> np.ndarray:

@@ -1,15 +1,14 @@
 """URDF and SRDF -> RobotModel: the only reader of robot descriptions.
 
-The tree of URDF joints is folded into frames: one for each planning joint and for each joint that mimics one. Every
-other joint is frozen: its transform becomes part of the constant transforms. Of limits only those of planning joints
-count, not those of mimicking joints, nor safety controllers' soft limits.
+The tree of joints is folded into frames (folding.py). Of limits only those of planning joints count, not those of
+mimicking joints, nor safety controllers' soft limits.
 """
 
 import functools
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -19,12 +18,12 @@ from numpy.typing import ArrayLike
 from ...arguments import checked
 from ...errors import ObstacleError, RobotDescriptionError, SettingsError, shortened, shown
 from ...files import MOST_BYTES, file_path
-from ...ranges import GREATEST_LENGTH
 from ..geometry.decomposition import DEFAULT_TOLERANCE, convex_pieces
 from ..geometry.meshes import EmptyMeshError, find_mesh, load_mesh, thickened, told_of
 from ..geometry.shapes import ConvexShape
-from ..robot.model import FRAME_DTYPE, RobotModel
-from ..robot.modified_dh import derive_rows, rotation_about, transform
+from ..robot.model import RobotModel
+from ..robot.modified_dh import transform
+from .folding import fold_tree, leaders_of, refuse_loose_joints
 from .limits import limits_of
 from .notes import MOST_TOLD, Note, tell, warn_once
 from .self_collision import ALWAYS, pairs_of_shapes
@@ -73,7 +72,8 @@ def load_urdf(
     urdf, srdf: path, or the XML text itself (starts with "<")
     package_dirs: where to look for meshes named by package:// or, for a URDF given as text, by relative paths
     joints: names of the planning joints in the order of q; default: those of `group`, else every joint that moves
-        and mimics none, in the order of the tree; without those that are held, such as a joint with equal limits
+        and mimics none, nor is passive, in the order of the tree; without those that are held, such as a joint with
+        equal limits
     fixed: {joint: value} of joints that are not planned, rad or m; others stay at 0, or at the limit nearest to 0
     group: an SRDF group that gives the planning joints
     velocity, acceleration: {joint: limit}, (dof,) or one number; default: the URDF's velocity, or 1 rad/s or m/s with
@@ -93,23 +93,65 @@ def load_urdf(
     description = read_urdf(text)
     semantics = NO_SRDF if srdf is None else read_srdf(_read_text(srdf, "SRDF")[0], description)
     names = planning_joints(description, semantics, joints, group)
-    leaders = _leaders(description, names)
-    _refuse_loose_joints(description, leaders)
-    kinematics = _fold_tree(description, names, fixed)
-    limits = limits_of(description, names, kinematics, velocity, acceleration)
-    tip_link, tip_reason = default_tip(description, semantics, group, names)
-    log.info("robot '%s': the tip link is '%s': %s", description.name, tip_link, tip_reason)
+    fields = _planned(description, semantics, group, names, fixed, velocity, acceleration)
     # meshes last, since they take longest
-    notes = [*description.notes, *_joint_notes(description, leaders)]
+    notes = [*description.notes, *_joint_notes(description, leaders_of(description, names))]
     shapes, shape_link = _build_shapes(description, base_dir, package_dirs, hull_tolerance, notes)
     tell(f"the URDF of '{description.name}'", notes)
     tell(f"the SRDF of '{description.name}'", semantics.notes)
-    fields = kinematics | limits | {"tip_link": tip_link, "tip_reason": tip_reason}
-    return _model(description, semantics, names, fields, shapes, shape_link, self_collisions)
+    given = _by_joint(velocity, names), _by_joint(acceleration, names)
+    return _model(_Loaded(description, semantics, shapes, shape_link, self_collisions, given), group, names, fields)
 
 
-def _model(description, semantics, names, fields, shapes, shape_link, self_collisions):
-    """The RobotModel."""
+def _planned(description, semantics, group, names, fixed, velocity, acceleration):
+    """The fields of a RobotModel that depend on the planning joints `names`, but for those about its shapes."""
+    refuse_loose_joints(description, leaders_of(description, names))
+    kinematics = fold_tree(description, names, fixed)
+    limits = limits_of(description, names, kinematics, velocity, acceleration)
+    tip_link, tip_reason = default_tip(description, semantics, group, names)
+    of_group = f", group '{group}'" if group else ""
+    log.info("robot '%s'%s: the tip link is '%s': %s", description.name, of_group, tip_link, tip_reason)
+    return kinematics | limits | {"tip_link": tip_link, "tip_reason": tip_reason}
+
+
+def _by_joint(limits, names):
+    """Limits as load_urdf takes them, those that are an array as {joint: limit}: so they hold for other groups, too."""
+    if limits is None or isinstance(limits, Mapping) or np.size(limits) == 1:
+        return limits
+    return dict(zip(names, np.asarray(limits).tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """A robot's description, as far as it does not depend on which joints are planned.
+
+    shapes: the robot's own, each posed in its link's frame; shape_link: (S,) numbers of their links
+    given: velocity and acceleration limits as `_by_joint` has them
+    decided: as of pairs_of_shapes
+    """
+
+    description: Description
+    semantics: Semantics
+    shapes: tuple[ConvexShape, ...]
+    shape_link: np.ndarray
+    self_collisions: bool
+    given: tuple[Any, Any]
+    decided: dict[tuple[int, int], str | None] = field(default_factory=dict)
+
+    def of_group(self, group: str, fixed: Mapping[str, float]) -> RobotModel:
+        """See RobotModel.of_group."""
+        names = planning_joints(self.description, self.semantics, None, group)
+        limits = (
+            {name: given[name] for name in names if name in given} if isinstance(given, Mapping) else given
+            for given in self.given
+        )
+        fields = _planned(self.description, self.semantics, group, names, fixed, *limits)
+        return _model(replace(self, decided=dict(self.decided)), group, names, fields)
+
+
+def _model(loaded, group, names, fields):
+    """The RobotModel of the planning joints `names`, whose fields `_planned` has made."""
+    description, semantics, shapes, shape_link = loaded.description, loaded.semantics, loaded.shapes, loaded.shape_link
     link_frame, joints = fields["link_frame"], description.joints.values()
     frame_of = dict(zip(fields["link_names"], link_frame))
     if unseen := [link for link in description.only_seen if frame_of[link] >= 0]:
@@ -117,8 +159,8 @@ def _model(description, semantics, names, fields, shapes, shape_link, self_colli
             f"the URDF of '{description.name}' has links that move with a visual, but no collision geometry, so they "
             f"collide with nothing: {shortened(', '.join(unseen))}"
         )
-    disabled = semantics.disabled if self_collisions else semantics.disabled or {}
-    pairs, disabled_pairs = pairs_of_shapes(description, link_frame, shapes, shape_link, disabled)
+    disabled = semantics.disabled if loaded.self_collisions else semantics.disabled or {}
+    pairs, disabled_pairs = pairs_of_shapes(description, link_frame, shapes, shape_link, disabled, loaded.decided)
     if touching := tuple((a, b) for a, b, reason in disabled_pairs if reason == ALWAYS):
         warn_once(
             f"without an SRDF that disables pairs of links, '{description.name}' is taken to have links that touch by "
@@ -127,6 +169,9 @@ def _model(description, semantics, names, fields, shapes, shape_link, self_colli
         )
     movable = [joint for joint in joints if joint.kind.plannable]
     others = [joint for joint in movable if not joint.mimic and joint.name not in names]
+    states = {
+        state: given | semantics.group_states.get((group, state), {}) for state, given in semantics.states.items()
+    }
     return RobotModel(
         name=description.name,
         root_link=description.root,
@@ -135,45 +180,51 @@ def _model(description, semantics, names, fields, shapes, shape_link, self_colli
         shapes=_in_frames(shapes, shape_link, fields),
         shape_link=shape_link,
         shape_frame=link_frame[shape_link],
-        self_collision_pairs=pairs if self_collisions else pairs[:0],
+        self_collision_pairs=pairs if loaded.self_collisions else pairs[:0],
         disabled_pairs=disabled_pairs,
         touching_pairs=touching,
         named_states={
             state: np.array([given[name] for name in names])
-            for state, given in semantics.states.items()
+            for state, given in states.items()
             if all(name in given for name in names)
         },
         other_joints={joint.name: joint.limits or (-np.inf, np.inf) for joint in others},
         mimic_joints=tuple(joint.name for joint in movable if joint.mimic),
         virtual_joints=semantics.virtual_joints,
         groups=semantics.groups | dict.fromkeys(semantics.broken, ()),
-        tree=_Tree(description, names, shapes),
+        tree=_Tree(loaded, names),
     )
 
 
 @dataclass(frozen=True)
 class _Tree:
-    """A robot's description, as far as joints that are not planned need it to move.
+    """What a RobotModel asks of its description. loaded: the same of all groups; names: of the planning joints"""
 
-    names: of the planning joints; link_shapes: the robot's own shapes, each posed in its link's frame
-    """
-
-    description: Description
+    loaded: _Loaded
     names: tuple[str, ...]
-    link_shapes: tuple[ConvexShape, ...]
+
+    @property
+    def link_shapes(self) -> tuple[ConvexShape, ...]:
+        """The robot's own shapes, each posed in its link's frame."""
+        return self.loaded.shapes
 
     @functools.cached_property
     def moved_links(self) -> frozenset[str]:
         """Names of the links that joints which are not planned move."""
-        moved, leaders = set[str](), _leaders(self.description, self.names)
-        for joint in self.description.joints.values():
+        description = self.loaded.description
+        moved, leaders = set[str](), leaders_of(description, self.names)
+        for joint in description.joints.values():
             if joint.parent in moved or (joint.kind.plannable and joint.name not in leaders):
                 moved.add(joint.child)
         return frozenset(moved)
 
     def kinematics(self, fixed: Mapping[str, float]) -> dict[str, Any]:
         """The fields of a RobotModel that depend on {joint: rad or m} of joints that are not planned."""
-        return _fold_tree(self.description, self.names, fixed)
+        return fold_tree(self.loaded.description, self.names, fixed)
+
+    def of_group(self, group: str, fixed: Mapping[str, float]) -> RobotModel:
+        """See RobotModel.of_group."""
+        return self.loaded.of_group(group, fixed)
 
 
 def _in_frames(link_shapes, shape_link, kinematics):
@@ -204,7 +255,11 @@ def planning_joints(
     elif joints is None and len(semantics.groups) + len(semantics.broken) == 1:
         joints = semantics.joints_of(*semantics.groups, *semantics.broken)
     elif joints is None:
-        joints = [joint.name for joint in known.values() if joint.kind.plannable and not joint.mimic]
+        joints = [
+            joint.name
+            for joint in known.values()
+            if joint.kind.plannable and not joint.mimic and joint.name not in semantics.passive
+        ]
     elif named := next((name for name in joints if name in known and known[name].held), None):
         raise RobotDescriptionError(f"joint '{named}' cannot be planned: {known[named].held}")
     held = [name for name in joints if name in known and known[name].held]
@@ -226,35 +281,12 @@ def planning_joints(
         text = f"group '{group}' has no joint to plan" if group else "no joint to plan"
         told = "".join(f"; joint '{name}' is held: {known[name].held}" for name in held[:MOST_TOLD])
         raise RobotDescriptionError(text + told)
-    for name in _leaders(description, joints):
+    for name in leaders_of(description, joints):
         if fault := known[name].fault:
             raise RobotDescriptionError(
                 f"joint '{name}': {fault}; correct the URDF or plan other joints (joints, group)"
             )
     return joints
-
-
-def _leaders(description, names):
-    """{joint: (planning joint, multiplier, offset)} of the planning joints and the joints that mimic them."""
-    planned = set(names)
-    leaders = {name: joint.mimic or (name, 1.0, 0.0) for name, joint in description.joints.items()}
-    return {name: leader for name, leader in leaders.items() if leader[0] in planned}
-
-
-def _check_fixed(description, names, fixed):
-    """RobotDescriptionError where a joint cannot be fixed at its value."""
-    for name, value in fixed.items():
-        if name not in description.joints:
-            raise RobotDescriptionError(f"fixed joint {shown(name)} is not a joint of the URDF")
-        joint = description.joints[name]
-        if name in names or joint.mimic:
-            why = f"mimics '{joint.mimic[0]}'" if joint.mimic else "is a planning joint"
-            raise RobotDescriptionError(f"joint '{name}' cannot be fixed at {shown(value)}: it {why}")
-        lower, upper = joint.range
-        if not abs(value) < np.inf or not lower - 1e-6 <= value <= upper + 1e-6:
-            raise RobotDescriptionError(
-                f"joint '{name}' ({joint.type}) cannot be fixed at {shown(value)}: allowed is {lower:g} to {upper:g}"
-            )
 
 
 def _joint_notes(description, leaders):
@@ -266,87 +298,6 @@ def _joint_notes(description, leaders):
             yield Note(
                 "joints that are not planned have faults, which count for nothing", f"'{joint.name}' ({joint.fault})"
             )
-
-
-def _refuse_loose_joints(description, leaders):
-    """Floating and planar joints are only allowed where no planning joint is above or below them."""
-    above = {description.root: (None, False)}  # link: (the loose joint above it, is a planning joint above it?)
-    for joint in description.joints.values():
-        loose, planned = above[joint.parent]
-        if joint.kind.loose and planned:
-            raise RobotDescriptionError(
-                f"joint '{joint.name}' is {joint.type} and hangs on the planning joints: not plannable"
-            )
-        if joint.name in leaders and loose:
-            raise RobotDescriptionError(
-                f"joint '{loose.name}' is {loose.type} and carries the planning joint '{joint.name}': not plannable; "
-                f"make it fixed, where the base stands"
-            )
-        above[joint.child] = joint if joint.kind.loose else loose, planned or joint.name in leaders
-
-
-def _motion(joint, value):
-    """(4, 4) motion of a joint at a value."""
-    if joint.kind.slides:
-        return transform(p=joint.axis * value)
-    return transform(rotation_about(joint.axis, value)) if joint.kind.plannable else np.eye(4)
-
-
-def _frozen_value(description, joint, fixed):
-    """Where a joint stands that is not planned, and mimics none that is."""
-    leader, multiplier, offset = joint.mimic or (joint.name, 1.0, 0.0)
-    return multiplier * float(fixed.get(leader, np.clip(0.0, *description.joints[leader].range))) + offset
-
-
-def _fold_tree(description, names, fixed):
-    """The kinematic fields of RobotModel, from where every frame's value is 0.
-
-    names: of the planning joints; fixed: {joint: value} of others, rad or m
-    """
-    _check_fixed(description, names, fixed)
-    leaders = _leaders(description, names)
-    link_pose, link_frame = {description.root: np.eye(4)}, {description.root: -1}
-    moving, T_root_joint = [], []
-    for joint in description.joints.values():
-        pose = link_pose[joint.parent] @ joint.T_parent_joint
-        if joint.name in leaders:
-            link_frame[joint.child] = len(moving)
-            moving.append(joint)
-            T_root_joint.append(pose)
-        else:
-            link_frame[joint.child] = link_frame[joint.parent]
-            pose = pose @ _motion(joint, _frozen_value(description, joint, fixed))
-        if not (np.abs(pose[:3, 3]) <= GREATEST_LENGTH).all():
-            raise RobotDescriptionError(
-                f"joint '{joint.name}' puts link '{joint.child}' at {pose[:3, 3].tolist()}; "
-                f"allowed: within +-{GREATEST_LENGTH:g} m of the root"
-            )
-        link_pose[joint.child] = pose
-    T_root_joint = np.array(T_root_joint)
-    parents = [link_frame[joint.parent] for joint in moving]
-    axes = np.array([T[:3, :3] @ joint.axis for T, joint in zip(T_root_joint, moving)])
-    rows, T_parent_base, T_root_frame = derive_rows(parents, axes, T_root_joint)
-    led = [leaders[joint.name] for joint in moving]
-    frames = np.array(
-        [
-            (*row, joint.kind.slides, parent, names.index(leader), multiplier, offset)
-            for row, joint, parent, (leader, multiplier, offset) in zip(rows, moving, parents, led)
-        ],
-        FRAME_DTYPE,
-    )
-    links = tuple(description.links)
-    index = np.array([link_frame[link] for link in links], dtype=np.int32)
-    T_root_link = [link_pose[link] for link in links]
-    return {
-        "frames": frames,
-        "T_parent_base": T_parent_base,
-        "frame_names": tuple(joint.name for joint in moving),
-        "link_names": links,
-        "link_frame": index,
-        "T_frame_link": np.array(
-            [T if f < 0 else np.linalg.inv(T_root_frame[f]) @ T for T, f in zip(T_root_link, index)]
-        ),
-    }
 
 
 def _build_shapes(description, base_dir, package_dirs, hull_tolerance, notes):

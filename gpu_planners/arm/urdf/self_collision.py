@@ -31,11 +31,14 @@ def pairs_of_shapes(
     shapes: Sequence[ConvexShape],
     shape_link: np.ndarray,
     disabled: Mapping[frozenset[str], str] | None,
+    decided: dict[tuple[int, int], str | None],
 ) -> tuple[np.ndarray, tuple[tuple[str, str, str], ...]]:
     """Pairs of shapes to check, (P, 2) int32, and pairs of links that are not checked: (link, link, reason) each.
 
     link_frame: (L,) frame of each link, -1 fixed to the root; shapes: (S,) each posed in its link, shape_link: (S,)
     disabled: {frozenset({link, link}): reason} of an SRDF; None where none says anything of pairs
+    decided: {pair of links: NEVER, ALWAYS, or None for those that are checked}, whichever joints are planned; what is
+        found is added
     """
     names = tuple(description.links)
     shapes_of = {i: np.flatnonzero(shape_link == i) for i in sorted(set(shape_link.tolist()))}
@@ -47,12 +50,14 @@ def pairs_of_shapes(
             reasons[i, j] = RIGID
         else:
             reasons[i, j] = ADJACENT if key in adjacent else (disabled or {}).get(key)
-    left = [pair for pair, reason in reasons.items() if reason is None]
-    if disabled is None and left:
-        links = {names[i]: [shapes[int(s)] for s in own] for i, own in shapes_of.items()}
-        never, always = _decided(pickle.dumps((description, links, [(names[i], names[j]) for i, j in left])))
-        for pair, apart, touch in zip(left, never, always, strict=True):
-            reasons[pair] = NEVER if apart else ALWAYS if touch else None
+    if disabled is None:
+        left = [pair for pair, reason in reasons.items() if reason is None]
+        if new := [pair for pair in left if pair not in decided]:
+            links = {names[i]: [shapes[int(s)] for s in own] for i, own in shapes_of.items()}
+            never, always = _decided(pickle.dumps((description, links, [(names[i], names[j]) for i, j in new])))
+            for pair, apart, touch in zip(new, never, always, strict=True):
+                decided[pair] = NEVER if apart else ALWAYS if touch else None
+        reasons |= {pair: decided[pair] for pair in left}
     checked = [itertools.product(shapes_of[i], shapes_of[j]) for (i, j), reason in reasons.items() if reason is None]
     return (
         np.array([*itertools.chain(*checked)], dtype=np.int32).reshape(-1, 2),

@@ -1,6 +1,6 @@
 """SRDF text -> groups of joints, disabled pairs of links, named states."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
@@ -31,8 +31,9 @@ class Semantics:
     broken: {group: why it cannot be planned}: it names what the URDF does not have, or a joint of SRDF's own
     tips: {group: tip link} of the groups that are given as one chain
     disabled: {frozenset({link, link}): reason}; None when the SRDF speaks of no pair at all
-    states: {state: {joint: value}}, rad or m
+    states: {state: {joint: value}}, rad or m, of all groups; group_states: {(group, state): {joint: value}}
     virtual_joints, end_effectors: in the file's order
+    passive: names of joints that no motor moves
     notes: statements that refer to nothing
     """
 
@@ -43,6 +44,8 @@ class Semantics:
     states: dict[str, dict[str, float]]
     virtual_joints: tuple[VirtualJoint, ...] = ()
     end_effectors: tuple[EndEffector, ...] = ()
+    passive: frozenset[str] = frozenset()
+    group_states: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
 
     def joints_of(self, group: str) -> tuple[str, ...]:
@@ -75,7 +78,7 @@ def read_srdf(text: str, description: Description) -> Semantics:
         elements[name] = group
     if len(elements) > MOST_ELEMENTS:
         raise RobotDescriptionError(f"the SRDF has {len(elements)} groups; allowed: {MOST_ELEMENTS}")
-    passive = {joint.get("name") for joint in root.iter("passive_joint")}
+    passive = frozenset(joint.get("name", "") for joint in root.iter("passive_joint"))
     above = {joint.child: joint for joint in description.joints.values()}
     virtual_joints = _virtual_joints(root)
     virtual = {joint.name: joint.type for joint in virtual_joints}
@@ -101,18 +104,22 @@ def read_srdf(text: str, description: Description) -> Semantics:
         if name in members and [child.tag for child in group] == ["chain"]
     }
     states: dict[str, dict[str, float]] = {}
+    group_states: dict[tuple[str, str], dict[str, float]] = {}
     for state in root.iterfind("group_state[@name]"):
-        values = states.setdefault(state.get("name"), {})
+        name, values = state.get("name"), {}
         for joint in state.findall("joint"):
             words = (joint.get("value") or "").split()
             if len(words) == 1:  # floating joints have several values and are not planned
-                what = f"SRDF state '{state.get('name')}', joint '{joint.get('name')}'"
+                what = f"SRDF state '{name}', joint '{joint.get('name')}'"
                 values[joint.get("name")] = numbers(words[0], 1, what)[0]
+        states.setdefault(name, {}).update(values)
+        group_states.setdefault((state.get("group", ""), name), {}).update(values)
     effectors = tuple(
         EndEffector(*(element.get(key, "") for key in EndEffector._fields)) for element in root.findall("end_effector")
     )
     notes = (*unknown_names(root, description, elements), *odd_states(root, description, groups, broken))
-    return Semantics(groups, broken, tips, _disabled(root, description), states, virtual_joints, effectors, notes)
+    disabled = _disabled(root, description)
+    return Semantics(groups, broken, tips, disabled, states, virtual_joints, effectors, passive, group_states, notes)
 
 
 def _virtual_joints(root):
