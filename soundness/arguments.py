@@ -49,7 +49,8 @@ MADE_HERE = (  # classes that the package makes: nobody calls their constructors
 INNER = {"PathSet.of_moves", "CollisionChecker.device_scene", "BandedPlanner.update"}  # engines; what never works
 OWN = {"njit", "lean_njit", "cuda_jit", "told_if_slow", "shown", "shortened"}  # for the package's own code
 URDF = """<robot name="two"><link name="base"/>
-<link name="one"><collision><origin xyz="0.25 0 0"/><geometry><box size="0.5 0.05 0.05"/></geometry></collision></link>
+<link name="one"><inertial><mass value="1"/></inertial>
+<collision><origin xyz="0.25 0 0"/><geometry><box size="0.5 0.05 0.05"/></geometry></collision></link>
 <link name="tool"><collision><origin xyz="0.2 0 0"/><geometry><box size="0.4 0.05 0.05"/></geometry></collision></link>
 <joint name="a" type="revolute"><parent link="base"/><child link="one"/><axis xyz="0 0 1"/>
 <limit lower="-2" upper="2" velocity="1" effort="1"/></joint>
@@ -533,6 +534,7 @@ WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what 
             "headings",
         ),
         ((0, 8), "BandedPlanner.field.rows"),
+        (1.0, "Payload.mass"),
         ([[0, 7]], "FleetPlanner.add.starts"),
         (lambda: TILES, "FleetPlanner.start.starts tiles starts positions"),
         (lambda: np.ones((8, 8)), "drawing.draw_map.field"),
@@ -597,6 +599,7 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "Ranks": ranks,
     "Report": lambda: importlib.import_module("gpu_planners.datasets").Report(),
     "MotionCheck": lambda: gpu_planners.arm.MotionCheck(),
+    "InverseDynamics": lambda: importlib.import_module("gpu_planners.arm.dynamics").InverseDynamics(robot()),
 }
 
 

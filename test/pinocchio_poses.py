@@ -1,4 +1,4 @@
-"""Link poses by pinocchio, straight from the URDF, and where example-robot-data keeps its robots."""
+"""Link poses and torques by pinocchio, straight from the URDF, and where example-robot-data keeps its robots."""
 
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -37,34 +37,69 @@ def pinocchio_poses(urdf, joint_names, q, fixed=MappingProxyType({})):
     text = urdf if str(urdf).startswith("<") else Path(urdf).read_text()
     model = pin.buildModelFromXML(text)
     data = model.createData()
-    mimics = {
-        joint.get("name"): joint.find("mimic").attrib
-        for joint in ET.fromstring(text).iterfind("joint")
-        if joint.find("mimic") is not None
-    }
+    mimics = mimics_of(text)
     links = [frame for frame in model.frames if frame.type == pin.FrameType.BODY]
     poses = {frame.name: np.empty((len(q), 4, 4)) for frame in links}
     for n, row in enumerate(q):
-        full = pin.neutral(model)
-        values = {**fixed, **dict(zip(joint_names, row))}
-        for number, name in enumerate(model.names):
-            if number == 0:  # pinocchio's universe
-                continue
-            joint, value = model.joints[number], _value(name, values, mimics)
-            full[joint.idx_q : joint.idx_q + joint.nq] = value if joint.nq == 1 else (np.cos(value), np.sin(value))
+        full = _full(model, {**fixed, **dict(zip(joint_names, row))}, mimics)
         pin.framesForwardKinematics(model, data, full)
         for frame in links:
             poses[frame.name][n] = data.oMf[model.getFrameId(frame.name, pin.FrameType.BODY)].homogeneous
     return poses
 
 
-def _value(name, values, mimics):
+def pinocchio_torques(urdf, joint_names, q, v, a, fixed=MappingProxyType({}), loads=(), gravity=(0, 0, -9.80665)):
+    """(N, dof) by `pinocchio.rnea`, whose torques of joints that mimic others count for these.
+
+    q, v, a: (N, dof); fixed: {joint: value}; loads: (link, mass, centre, inertia about it) each; gravity: (3,)
+    """
+    text = urdf if str(urdf).startswith("<") else Path(urdf).read_text()
+    model, mimics = pin.buildModelFromXML(text), mimics_of(text)
+    model.gravity.linear = np.array(gravity, float)
+    for link, mass, centre, inertia in loads:
+        frame = model.frames[model.getFrameId(link, pin.FrameType.BODY)]
+        model.appendBodyToJoint(frame.parentJoint, pin.Inertia(mass, np.array(centre, float), inertia), frame.placement)
+    data, torques = model.createData(), np.zeros_like(q)
+    numbers = {name: model.joints[k].idx_v for k, name in enumerate(model.names) if k > 0}
+    for n in range(len(q)):
+        full = _full(model, {**fixed, **dict(zip(joint_names, q[n]))}, mimics)
+        rates = np.zeros((2, model.nv))
+        for name, k in numbers.items():
+            rates[:, k] = [_value(name, dict(zip(joint_names, row)), mimics, offsets=False) for row in (v[n], a[n])]
+        found = pin.rnea(model, data, full, *rates)
+        for name, k in numbers.items():
+            share = [_value(name, {one: 1.0}, mimics, offsets=False) for one in joint_names]
+            torques[n] += found[k] * np.array(share)
+    return torques
+
+
+def mimics_of(text):
+    """{joint: attributes of its mimic element} of a URDF's text."""
+    return {
+        joint.get("name"): joint.find("mimic").attrib
+        for joint in ET.fromstring(text).iterfind("joint")
+        if joint.find("mimic") is not None
+    }
+
+
+def _full(model, values, mimics):
+    """pinocchio's configuration of {joint: value}."""
+    full = pin.neutral(model)
+    for number, name in enumerate(model.names):
+        if number == 0:  # pinocchio's universe
+            continue
+        joint, value = model.joints[number], _value(name, values, mimics)
+        full[joint.idx_q : joint.idx_q + joint.nq] = value if joint.nq == 1 else (np.cos(value), np.sin(value))
+    return full
+
+
+def _value(name, values, mimics, offsets=True):
     """Followed here, since pinocchio's own mimic joints may not mix types and orders as URDFs do."""
     if name not in mimics:
         return values.get(name, 0.0)
     mimic = mimics[name]
-    leader = _value(mimic["joint"], values, mimics)
-    return float(mimic.get("multiplier", 1)) * leader + float(mimic.get("offset", 0))
+    leader = _value(mimic["joint"], values, mimics, offsets)
+    return float(mimic.get("multiplier", 1)) * leader + offsets * float(mimic.get("offset", 0))
 
 
 def largest_pose_error(robot, urdf, q, fixed=MappingProxyType({})):

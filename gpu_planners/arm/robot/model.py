@@ -52,6 +52,7 @@ class RobotModel:
     lower, upper: (dof,) position limits, rad or m; -pi and pi for continuous joints
     velocity: (dof,) limits, rad/s or m/s
     acceleration: (dof,) limits, rad/s^2 or m/s^2
+    effort: (dof,) limits of torque or force, N m or N; 0 where the URDF gives none
     continuous: (dof,) bool, joints that turn without end: q and q + 2 pi are the same place (so each is periodic)
     frames: (F,) FRAME_DTYPE, parents before children; parent is a frame index, -1 for the root
     T_parent_base: (F, 4, 4) constant transform from the parent frame (or the root) to where the row starts:
@@ -60,6 +61,8 @@ class RobotModel:
     link_names: (L,) every link of the URDF
     link_frame: (L,) int32 frame that a link is rigidly attached to, -1 when it is fixed to the root
     T_frame_link: (L, 4, 4) pose of the URDF link frame in that frame
+    link_inertia: (L, 4, 4) pseudo-inertia of each link in its own frame (`robot.inertia`), 0 where the URDF has none
+    inertia_faults: (link, what is wrong with its inertia)
     shapes: (S,) ConvexShape, posed in the frame (or root) of their link
     shape_link: (S,) int32 index into link_names
     shape_frame: (S,) int32 frame of the shape, -1 when it is fixed to the root
@@ -84,6 +87,7 @@ class RobotModel:
     upper: np.ndarray
     velocity: np.ndarray
     acceleration: np.ndarray
+    effort: np.ndarray
     continuous: np.ndarray
     frames: np.ndarray
     T_parent_base: np.ndarray
@@ -91,6 +95,8 @@ class RobotModel:
     link_names: tuple[str, ...]
     link_frame: np.ndarray
     T_frame_link: np.ndarray
+    link_inertia: np.ndarray
+    inertia_faults: tuple[tuple[str, str], ...]
     shapes: tuple[ConvexShape, ...]
     shape_link: np.ndarray
     shape_frame: np.ndarray
@@ -149,6 +155,15 @@ class RobotModel:
     def T_parent_frame(self) -> np.ndarray:
         """(F, 4, 4) where the frames' values are 0."""
         return self.T_parent_base @ np.array([constant_row(frame) for frame in self.frames]).reshape(-1, 4, 4)
+
+    @cached_property
+    def frame_inertia(self) -> np.ndarray:
+        """(F, 4, 4) pseudo-inertia of all links that are fixed to a frame, in that frame; attached objects weigh
+        nothing in it."""
+        moved = self.T_frame_link @ self.link_inertia @ self.T_frame_link.swapaxes(1, 2)
+        sums = np.zeros((len(self.frames), 4, 4))
+        np.add.at(sums, self.link_frame[self.link_frame >= 0], moved[self.link_frame >= 0])
+        return sums
 
     def link_poses(self, q: ArrayLike) -> dict[str, np.ndarray]:
         """{link name: (N, 4, 4) pose in the root frame} of configurations q (N, dof) or (dof,), rad or m; float64."""

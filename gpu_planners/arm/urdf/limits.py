@@ -1,4 +1,4 @@
-"""Limits of planning joints: of position, velocity and acceleration, by the URDF or as the caller has them."""
+"""Limits of planning joints: of position, velocity, acceleration and effort, by the URDF or as the caller has them."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ def limits_of(
     velocity: Mapping[str, float] | ArrayLike | None,
     acceleration: Mapping[str, float] | ArrayLike | None,
 ) -> dict[str, np.ndarray]:
-    """The fields of a RobotModel that say how far and how fast its planning joints move.
+    """The fields of a RobotModel that say how far, how fast and how strongly its planning joints move.
 
     kinematics: its fields that `frames` and their names are of; velocity, acceleration: as load_urdf takes them
     """
@@ -56,7 +56,15 @@ def limits_of(
     speed = _per_joint("velocity", velocity, names, speed_limits(description.name, joints, velocity))
     reach = _per_joint("acceleration", acceleration, names, acceleration_limits(joints, speed))
     continuous &= periodic
-    return {"lower": lower, "upper": upper, "continuous": continuous, "velocity": speed, "acceleration": reach}
+    effort = np.array([joint.effort for joint in joints])
+    return {
+        "lower": lower,
+        "upper": upper,
+        "continuous": continuous,
+        "velocity": speed,
+        "acceleration": reach,
+        "effort": effort,
+    }
 
 
 def speed_limits(robot: str, joints: Sequence[Joint], given: Any = None) -> list[float]:

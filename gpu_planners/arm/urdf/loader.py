@@ -153,6 +153,7 @@ def _model(loaded, group, names, fields):
     """The RobotModel of the planning joints `names`, whose fields `_planned` has made."""
     description, semantics, shapes, shape_link = loaded.description, loaded.semantics, loaded.shapes, loaded.shape_link
     link_frame, joints = fields["link_frame"], description.joints.values()
+    inertials = description.inertials
     frame_of = dict(zip(fields["link_names"], link_frame))
     if unseen := [link for link in description.only_seen if frame_of[link] >= 0]:
         warn_once(
@@ -177,6 +178,10 @@ def _model(loaded, group, names, fields):
         root_link=description.root,
         joint_names=names,
         **fields,
+        link_inertia=np.array(
+            [inertials[link].J if link in inertials else np.zeros((4, 4)) for link in fields["link_names"]]
+        ),
+        inertia_faults=tuple((link, one.fault) for link, one in inertials.items() if one.fault),
         shapes=_in_frames(shapes, shape_link, fields),
         shape_link=shape_link,
         shape_frame=link_frame[shape_link],

@@ -1,8 +1,9 @@
 """URDF text -> plain records, checked: every error names the element and what is allowed there.
 
 yourdfpy repairs or skips malformed elements; a planner must not plan for half a robot, so this reader is strict about
-the elements that kinematics and collision need. It ignores the others (visuals, inertias, transmissions, plug-ins).
+the elements that kinematics and collision need. It ignores the others (visuals, transmissions, plug-ins).
 What is wrong with a part that can be held or left out becomes a note, and an error only where that part is planned.
+Whoever asks for torques tells what is wrong with inertias.
 """
 
 from dataclasses import dataclass, replace
@@ -15,15 +16,17 @@ from lxml import etree
 from ...errors import RobotDescriptionError, shortened, shown
 from ...ranges import GREATEST_LENGTH
 from ..geometry.meshes import LEAST_SIZE
+from ..robot.inertia import fault_of, pseudo_inertia
 from ..robot.modified_dh import rotation_about, transform
 from .notes import Note, nearest
 from .xml_text import numbers, parse_xml, refuse_xacro, required, unexpanded
 
 MOST_ELEMENTS = 2000  # links, joints and collision elements, each
+GREATEST_MASS = 1e9  # kg, and kg m^2
 GREATEST_ANGLE = 1e4  # rad, of joints whose full turns count; single precision is off by 5e-4 rad there
 READ = {  # the children of an element that are read here; what lies below others may be anything
     "robot": ("link", "joint"),
-    "link": ("collision",),
+    "link": ("collision", "inertial"),
     "joint": ("parent", "child", "origin", "axis", "limit", "mimic"),
 }
 PASSED_OVER = "elements have names that nothing reads; they are passed over"
@@ -76,6 +79,14 @@ class Collision:
 
 
 @dataclass(frozen=True)
+class Inertial:
+    """What a link weighs. J: (4, 4) as in `robot.inertia`, in the link's frame; fault: what is wrong with it, or ""."""
+
+    J: np.ndarray
+    fault: str = ""
+
+
+@dataclass(frozen=True)
 class Joint:
     """One joint.
 
@@ -87,6 +98,7 @@ class Joint:
     mimic: (joint, multiplier, offset) or None; that joint mimics no other, whatever the chain in the file
     held: why it is never planned, such as limits that leave it no room; "" where it may be
     fault: what is wrong with it, an error where it is planned; ""
+    effort: N m or N, without its sign; 0 where the URDF gives none, or none that is a number
     """
 
     name: str
@@ -101,6 +113,7 @@ class Joint:
     mimic: tuple[str, float, float] | None
     held: str = ""
     fault: str = ""
+    effort: float = 0.0
 
     @property
     def kind(self) -> JointType:
@@ -119,6 +132,7 @@ class Description:
     """A checked URDF: links {name: collisions}, joints {name: Joint} parents before children, depth first.
 
     only_seen: names of links with a visual and without a collision element
+    inertials: {name: Inertial} of the links that have one
     notes: what was passed over
     """
 
@@ -127,6 +141,7 @@ class Description:
     links: dict[str, tuple[Collision, ...]]
     joints: dict[str, Joint]
     only_seen: tuple[str, ...]
+    inertials: dict[str, Inertial]
     notes: tuple[Note, ...] = ()
 
 
@@ -137,7 +152,7 @@ def read_urdf(text: str) -> Description:
     for path in ("link", "joint", "link/collision"):
         if (count := len(root.findall(path))) > MOST_ELEMENTS:
             raise RobotDescriptionError(f"the URDF has {count} elements {path}; allowed: {MOST_ELEMENTS}")
-    links, joints, only_seen = {}, {}, []
+    links, joints, only_seen, inertials = {}, {}, [], {}
     for element in root.findall("link"):
         name = required(element, "name", "a <link>")
         if name in links:
@@ -145,6 +160,8 @@ def read_urdf(text: str) -> Description:
         links[name] = tuple(_read_collision(child, f"link '{name}'", notes) for child in element.findall("collision"))
         if not links[name] and element.find("visual") is not None:
             only_seen.append(name)
+        if (inertial := element.find("inertial")) is not None:
+            inertials[name] = _read_inertial(inertial)
     for element in root.findall("joint"):
         joint = _read_joint(element, notes)
         if joint.name in joints:
@@ -154,7 +171,7 @@ def read_urdf(text: str) -> Description:
         raise RobotDescriptionError("the URDF has no link")
     root_link, ordered = _order_tree(links, joints)
     joints = _with_mimic_leaders(ordered)
-    return Description(root.get("name", "robot"), root_link, links, joints, tuple(only_seen), tuple(notes))
+    return Description(root.get("name", "robot"), root_link, links, joints, tuple(only_seen), inertials, tuple(notes))
 
 
 def _unread_elements(element, place):
@@ -196,6 +213,28 @@ def read_origin(element: etree._Element, what: str) -> np.ndarray:
     x, y, z = numbers(origin.get("rpy", "0 0 0"), 3, f"{what}, <origin rpy>")
     about = [rotation_about(axis, angle) for axis, angle in zip(np.eye(3), (x, y, z))]
     return transform(about[2] @ about[1] @ about[0], position)
+
+
+def _read_inertial(element):
+    """What cannot be read weighs nothing; what no body has, but is made of numbers, stays as the file has it."""
+    try:
+        mass, inertia = element.find("mass"), element.find("inertia")
+        if mass is None:
+            raise RobotDescriptionError("it has no <mass>")
+        mass = numbers(required(mass, "value", "<mass>"), 1, "<mass value>", GREATEST_MASS)[0]
+        moments = {
+            key: numbers("0" if inertia is None else inertia.get(key, "0"), 1, f"<inertia {key}>", GREATEST_MASS)[0]
+            for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+        }
+        xx, xy, xz, yy, yz, zz = moments.values()
+        inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        T_link_inertial = read_origin(element, "<inertial>")
+    except RobotDescriptionError as error:
+        return Inertial(np.zeros((4, 4)), f"{error}; it counts as without mass")
+    if mass < 0:
+        return Inertial(np.zeros((4, 4)), f"{fault_of(mass, inertia)}; it counts as without mass")
+    fault = fault_of(mass, inertia)
+    return Inertial(pseudo_inertia(mass, inertia, T_link_inertial), f"{fault}; it is used as it is" if fault else "")
 
 
 def _read_collision(element, what, notes):
@@ -268,7 +307,17 @@ def _read_joint(element, notes):
             joint_type, limits = "continuous", None
     origin = read_origin(element, what)
     fault = fault or ("" if mimic else wrong)  # limits of followers do not count
-    return Joint(name, joint_type, *ends, origin, axis, limits, velocity, acceleration, mimic, held, fault)
+    effort = _read_effort(element.find("limit"))
+    return Joint(name, joint_type, *ends, origin, axis, limits, velocity, acceleration, mimic, held, fault, effort)
+
+
+def _read_effort(element):
+    """0 without one. Only torque limits need it, so that a malformed one is no fault."""
+    try:
+        effort = abs(float("0" if element is None else element.get("effort", "0")))
+    except ValueError:
+        return 0.0
+    return effort if effort < np.inf else 0.0
 
 
 def _read_limit(element, kind):

@@ -1,0 +1,6 @@
+"""Inverse dynamics: what torques a motion takes, and motors' limits of them."""
+
+import lazy_loader
+
+# names are imported when they are first asked for: __init__.pyi says from where
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,3 @@
+from .torques import InverseDynamics, Payload, TorqueLimits
+
+__all__ = ["InverseDynamics", "Payload", "TorqueLimits"]
