@@ -1,4 +1,5 @@
-"""Motions of several parts as one trajectory: free motions, lines and arcs of the tool, with rounded corners.
+"""Motions of several parts as one trajectory: free motions, straight ones of the joints, lines and arcs of the tool,
+with rounded corners.
 
 Below, a line may be an arc; approach and retreat along the tool are lines. A free motion before lines goes to a goal
 from which all of them can be done.
@@ -8,7 +9,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple
 
@@ -16,13 +17,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arguments import checked, numbers
-from ..errors import ConfigurationError, SettingsError, shown
+from ..errors import ConfigurationError, GpuPlannersError, SettingsError, shown
 from ..settings import Setting
 from . import cartesian
-from .cartesian import Arc, End, Line
+from .cartesian import End, Line
 from .collision.reach import shape_levers
 from .geometry.shapes import ConvexShape
-from .motion.curve import at, bernstein, smooth_parts, straight, through, turn
+from .motion.curve import Curve, at, bernstein, smooth_parts, straight, through, turn
 from .motion.fitted_legs import LEAST_CUT
 from .motion.pacing import Limits
 from .motion.played import Leg, room, within
@@ -31,84 +32,18 @@ from .planners.result import Status
 from .planners.settings import LEAST_TIME_S, PlannerSettings
 from .robot import inverse_kinematics
 from .robot.tip import Tip
+from .segments import LINES, Circular, Direct, Free, Segment, check_segments, kind_of, made
+from .segments import Later as Later
+from .segments import Straight as Straight
 from .trajectory import DEVIATION, Trajectory, corners_of, cuts_of, joint_limits, standing, timed_trajectory
 
 SOLUTIONS = 16  # wanted postures for each pose of a free motion
 GOALS = 4  # enough goals of a free motion from which the lines after it can be done
 POINT = 1e-6  # metres: radius of a ball that stands for the tip
 PLACES = np.linspace(0.0, 1.0, 9)  # fractions of a rounded corner or a piece of a curve, where the tip is looked at
-SCALING = Setting(1.0, "Fraction of the joints' limits", 1e-3, 1.0)
+MANY_PLACES = np.linspace(0.0, 1.0, 65)  # where all of a corner between them counts
 TIME_LIMIT = Setting(10.0, "Longest time for all segments", 0.0, math.inf, unit="seconds")
-ALONG_TOOL = Setting(False, "The translation is in the link's own axes")
-BLEND = Setting(0.0, "How far the tip may leave the end of a segment", 0.0, 10.0, unit="metres")
-
-
-@dataclass(frozen=True)
-class Segment:
-    """What all parts of a motion have.
-
-    blend_radius: metres within which the tip passes the part's end without a stop; 0: it stops there, as it does where
-        no rounded corner is free
-    velocity_scaling, acceleration_scaling: fractions of the joints' limits
-    """
-
-    blend_radius: float = field(default=0.0, kw_only=True)
-    velocity_scaling: float = field(default=1.0, kw_only=True)
-    acceleration_scaling: float = field(default=1.0, kw_only=True)
-
-    def __post_init__(self) -> None:
-        BLEND.checked("blend_radius", self.blend_radius)
-        SCALING.checked("velocity_scaling", self.velocity_scaling)
-        SCALING.checked("acceleration_scaling", self.acceleration_scaling)
-
-
-@dataclass(frozen=True)
-class Free(Segment):
-    """Any collision-free motion to one of the goals (G, dof), or to one of the poses (N, 4, 4) of the link."""
-
-    goals: ArrayLike = ()
-    poses: ArrayLike = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, one in (("goals", (None,)), ("poses", (4, 4))):
-            given = numbers(name, getattr(self, name), finite=False)
-            if given.size:
-                numbers(name, given, one if given.ndim == len(one) else (None, *one), finite=False)
-            object.__setattr__(self, name, given.astype(float))
-
-
-@dataclass(frozen=True)
-class Straight(Segment):
-    """The link moves on a straight line and turns evenly: to a pose (4, 4), or by a translation (3,) in metres.
-
-    along_tool: the translation is in the link's own axes, as for an approach along the tool
-    """
-
-    pose: ArrayLike | None = None
-    translation: ArrayLike | None = None
-    along_tool: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        ALONG_TOOL.checked("along_tool", self.along_tool)
-        for name, shape in (("pose", (4, 4)), ("translation", (3,))):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, numbers(name, getattr(self, name), shape).astype(float))
-
-
-@dataclass(frozen=True)
-class Circular(Segment):
-    """The link moves on an arc and turns evenly, to a pose (4, 4)."""
-
-    pose: ArrayLike
-    arc: Arc
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "pose", numbers("pose", self.pose, (4, 4)).astype(float))
-        if not isinstance(self.arc, Arc):
-            raise SettingsError(f"arc is {shown(self.arc)}; allowed: a cartesian.Arc")
+BLEND_INSIDE = Setting(False, "The tip leaves the segments only within blend_radius of their common end")
 
 
 @dataclass(frozen=True)
@@ -120,6 +55,7 @@ class SequenceResult:
     text: one sentence that names the segment and what was wrong; empty where all is well
     trajectory: None where there is none; path: (K, dof) its corners, and the steps of its lines
     ends_s: (segments planned,) when they end, seconds from the start; for a rounded corner, its middle
+    ends: (segments planned, dof) where they end, before corners are rounded
     fraction: how much of the last segment that was planned the motion goes
     time_s: wall time of all of it, seconds
     """
@@ -131,6 +67,7 @@ class SequenceResult:
     trajectory: Trajectory | None
     path: np.ndarray
     ends_s: np.ndarray
+    ends: np.ndarray
     fraction: float
     time_s: float
 
@@ -151,6 +88,8 @@ class Settings:
     velocity, acceleration, jerk: (dof,) limits; None: the robot's, and jerk as in time_parameterize
     time_limit_s: seconds for all segments, without the timing
     allow_partial: a line that ends early ends the motion there, at its start too unless it is the first segment
+    blend_inside: the tip leaves the segments only within blend_radius of their common end, as in Pilz's planner. Else
+        it passes that end within blend_radius, and may leave them earlier
     """
 
     planning: PlannerSettings | None = None
@@ -161,10 +100,12 @@ class Settings:
     jerk: ArrayLike | None = None
     time_limit_s: float = 10.0
     allow_partial: bool = False
+    blend_inside: bool = False
 
     def __post_init__(self) -> None:
         DEVIATION.checked("deviation", self.deviation)
         TIME_LIMIT.checked("time_limit_s", self.time_limit_s)
+        BLEND_INSIDE.checked("blend_inside", self.blend_inside)
 
 
 @checked()
@@ -180,7 +121,7 @@ def solve(
     """Plan a motion through all segments, each from where the one before it ends, and time it as one.
 
     start: (dof,) rad or m
-    segments: Free, Straight or Circular, one or more
+    segments: Free, Direct, Straight or Circular, or Later, one or more
     planner: a module of PLANNERS, for free segments
     link: what poses and lines are of; default: the robot's tip link
 
@@ -189,7 +130,7 @@ def solve(
     """
     robot = body_checker(checker).robot
     q = numbers("start", start, (robot.dof,), ConfigurationError).astype(float)
-    _check_segments(segments, robot.dof)
+    check_segments(segments, robot.dof)
     if not (callable(getattr(planner, "solve", None)) and hasattr(planner, "Settings")):
         raise SettingsError(f"planner is {shown(planner)}; allowed: a module of PLANNERS")
     if settings.planning is None:
@@ -207,28 +148,12 @@ def solve(
     work = _Work(checker, tip, planner, settings, limits, seed, began + settings.time_limit_s)
     joined, part, failed = work.planned(q, segments)
     if failed >= 0 and len(joined.paths) <= failed:  # not even a part of the segment counts
-        motion, path, ends_s = None, np.zeros((0, robot.dof)), np.zeros(0)
+        motion, path, ends_s, ends = None, np.zeros((0, robot.dof)), np.zeros(0), np.zeros((0, robot.dof))
     else:
         motion, path, ends_s = joined.timed(checker)
+        ends = np.stack([each[-1] for each in joined.paths])
     spent = time.monotonic() - began
-    return SequenceResult(failed, part.status, part.end, part.text, motion, path, ends_s, part.fraction, spent)
-
-
-def _check_segments(segments, dof):
-    if not len(segments):
-        raise SettingsError("segments is empty; allowed: at least one Free, Straight or Circular")
-    for number, segment in enumerate(segments):
-        if isinstance(segment, Free):
-            goals = segment.goals
-            if not goals.size and not segment.poses.size:
-                raise SettingsError(f"segment {number} has no goal; allowed: goals or poses")
-            if goals.size and (goals.ndim > 2 or goals.shape[-1] != dof):
-                raise SettingsError(f"segment {number}: goals has shape {goals.shape}; allowed: ({dof},) or (G, {dof})")
-        elif isinstance(segment, Straight):
-            if (segment.pose is None) == (segment.translation is None):
-                raise SettingsError(f"segment {number}: allowed are either a pose or a translation")
-        elif not isinstance(segment, Circular):
-            raise SettingsError(f"segment {number} is {shown(segment)}; allowed: Free, Straight or Circular")
+    return SequenceResult(failed, part.status, part.end, part.text, motion, path, ends_s, ends, part.fraction, spent)
 
 
 class _Part(NamedTuple):
@@ -287,8 +212,9 @@ class _Work:
 
     def planned(self, q: np.ndarray, segments: Sequence) -> tuple[_Joined, _Part, int]:
         """-> what could be done from q; the part of the last segment tried; its number if it failed, else -1."""
-        joined = _Joined([], [], [], [], [])
-        for number, segment in enumerate(segments):
+        joined, before = _Joined([], [], [], [], []), Segment()
+        for number, given in enumerate(segments):
+            segment = made(number, given, q)
             part = self.part(q, segment, segments[number + 1 :])
             if part.text:
                 part = part._replace(text=f"segment {number}: {part.text}")
@@ -298,13 +224,14 @@ class _Work:
             legs, inner = self.legs(part, self.limits.scaled(segment.velocity_scaling, segment.acceleration_scaling))
             if legs:
                 if joined.legs:
-                    radius = segments[number - 1].blend_radius
-                    joined.cuts.append(_blend_cut(joined.legs[-1], legs[0], radius, self.tip))
-                    joined.away.append(radius / self.reach)
+                    radius = before.blend_radius
+                    joined.cuts.append(self.blend_cut(joined.legs[-1], legs[0], radius))
+                    joined.away.append(0.0 if self.settings.blend_inside else radius / self.reach)
                 joined.cuts.extend(inner)
                 joined.away.extend([self.settings.deviation if part.misses is None else 0.0] * len(inner))
                 joined.legs.extend(legs)
                 q = legs[-1].curve.ends[-1, 0]
+            before = segment
             joined.counts.append(len(joined.legs))
             joined.paths.append(part.path)
             if part.text:
@@ -318,6 +245,8 @@ class _Work:
             return _Part(q[None], 0.0, Status.TIMED_OUT, End.TIMED_OUT, "the time limit was reached before it")
         if isinstance(segment, Free):
             return self.free(q, segment, following, left)
+        if isinstance(segment, Direct):
+            return self.direct(q, segment)
         line = self.line(q, segment)
         text = "" if line.solved else f"{line.end.value}: {line.text}"
         return _Part(line.path, line.fraction, None, line.end, text, line.misses)
@@ -347,7 +276,33 @@ class _Work:
 
         legs = [Leg(through(rows), limits, rows) for rows in smooth_parts(moving, fits)]
         # the other half is left to change the speed on
-        return legs, [_largest_cut(a, b, near, 0.5) for a, b in itertools.pairwise(legs)]
+        return legs, [
+            _largest_cut(a, b, lambda turns: near(_at_places(turns, PLACES)), 0.5) for a, b in itertools.pairwise(legs)
+        ]
+
+    def blend_cut(self, before: Leg, after: Leg, radius: float) -> float:
+        """What a corner between two segments may take of its legs by their blend_radius, metres."""
+        if not radius > 0:
+            return 0.0
+        end = self.tip.pose(before.curve.ends[-1:, 0])[0, :3, 3]
+
+        def away(turns, places):
+            """(N, places) metres of the tip from the end."""
+            q = _at_places(turns, places)
+            tips = self.tip.pose(q.reshape(-1, q.shape[-1]))[:, :3, 3]
+            return np.linalg.norm(tips - end, axis=1).reshape(q.shape[:2])
+
+        def passes(turns):
+            return away(turns, PLACES).min(axis=1) <= radius
+
+        def stays_inside(turns):
+            """Is all of it within the radius? Between two places the tip moves no farther than its greatest speed."""
+            lengths = np.array([each.length for each in turns])
+            hulls = bernstein(lengths, *(np.concatenate([each[k] for each in turns]) for k in (1, 2)))
+            speed = 5 * np.linalg.norm(np.diff(hulls, axis=1), axis=2).max(axis=1)
+            return away(turns, MANY_PLACES).max(axis=1) + self.reach * speed / (2 * (len(MANY_PLACES) - 1)) <= radius
+
+        return _largest_cut(before, after, stays_inside if self.settings.blend_inside else passes)
 
     def free(self, q, segment, following, left) -> _Part:
         """The planner's path to the goals, or, where lines follow, to those goals from which they can be done."""
@@ -359,13 +314,31 @@ class _Work:
             goals = np.concatenate([goals, *(each.q for each in found)])
             if not len(goals):
                 return self.no_goals(q, [each.colliding[0] for each in found if len(each.colliding)])
-        lines = list(itertools.takewhile(lambda each: not isinstance(each, Free), following))
+        lines = list(itertools.takewhile(lambda each: issubclass(kind_of(each), LINES), following))
         if lines and len(goals) > 1:
             goals = self.followed(goals, lines, time.monotonic() + left / 4)
         settings = _limited(self.settings.planning, self.until)
         result = self.planner.solve(q, goals, self.checker, settings, seed=self.seed)
         text = "" if result.solved else result.message or result.status.value
         return _Part(result.path, float(result.solved), result.status, None, text)
+
+    def direct(self, q, segment) -> _Part:
+        """The straight joint motion to the goal, if it is free."""
+        robot, asked = self.checker.robot, np.asarray(segment.goal)
+        planning: Any = self.settings.planning
+        goal = np.where(robot.continuous, asked, np.clip(asked, robot.lower, robot.upper))
+        k = int(np.argmax(np.abs(goal - asked)))
+        if not abs(goal[k] - asked[k]) <= planning.limit_tolerance:
+            text = f"the goal has {robot.joint_names[k]} = {asked[k]:.6g}, outside its limits"
+            return _Part(q[None], 0.0, Status.GOAL_OUT_OF_LIMITS, None, text)
+        path = np.stack([q, goal])
+        if bool(self.checker.motions_valid(q[None], goal[None])[0]):
+            return _Part(path, 1.0, Status.SOLVED, None, "")
+        met = next(iter(self.checker.colliding_pairs(goal)), None)
+        if met is not None:
+            text = f"at the goal '{met[0]}' meets '{met[1]}'"
+            return _Part(path[:1], 0.0, Status.GOAL_IN_COLLISION, None, text)
+        return _Part(path[:1], 0.0, None, End.COLLISION, "the straight joint motion to the goal is not free")
 
     def no_goals(self, q, refused) -> _Part:
         """The failed part where inverse kinematics found no goal; refused: the configurations that collide, if any."""
@@ -382,7 +355,10 @@ class _Work:
         for goal in goals:
             q, done = goal, 0.0
             for line in lines:
-                answer = self.line(q, line)
+                try:
+                    answer = self.line(q, made(0, line, q))
+                except GpuPlannersError:  # it cannot be made there; where it is made it says why
+                    break
                 done += answer.fraction
                 if not answer.solved:
                     break
@@ -410,28 +386,19 @@ def _limited(settings, until):
     return replace(settings, time_limit_s=min(left, settings.time_limit_s))
 
 
-def _blend_cut(before: Leg, after: Leg, radius: float, tip: Tip) -> float:
-    """What a corner between two segments may take of its legs, so that the tip passes it within `radius` metres."""
-    if not radius > 0:
-        return 0.0
-    end = tip.pose(before.curve.ends[-1:, 0])[0, :3, 3]
-
-    def near(q):
-        places = tip.pose(q.reshape(-1, q.shape[-1]))[:, :3, 3]
-        return np.linalg.norm(places - end, axis=1).reshape(len(q), -1).min(axis=1) <= radius
-
-    return _largest_cut(before, after, near)
+def _at_places(turns: list[Curve], places: np.ndarray) -> np.ndarray:
+    """(N, places, dof) on rounded corners."""
+    return np.stack([at(each, places * each.length)[:, 0] for each in turns])
 
 
-def _largest_cut(before: Leg, after: Leg, near: Callable[[np.ndarray], np.ndarray], share: float = 1.0) -> float:
+def _largest_cut(before: Leg, after: Leg, allows: Callable[[list[Curve]], np.ndarray], share: float = 1.0) -> float:
     """What a corner may take of its legs, up to a share of what they have room for.
 
-    near: configurations (N, PLACES, dof) on N rounded corners -> (N,) bool, are they allowed?
+    allows: called with N rounded corners for (N,) bool
     """
     most = share * room_for([before, after], np.array([np.inf]))[0]
     cuts = [most * less for less in LESS if most * less >= LEAST_CUT]
     if not cuts:
         return 0.0
-    turns = [turn(before.curve, after.curve, cut) for cut in cuts]
-    allowed = np.flatnonzero(near(np.stack([at(each, PLACES * each.length)[:, 0] for each in turns])))
+    allowed = np.flatnonzero(allows([turn(before.curve, after.curve, cut) for cut in cuts]))
     return cuts[allowed[0]] if len(allowed) else 0.0

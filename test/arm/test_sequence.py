@@ -10,7 +10,7 @@ from gpu_planners.arm.cartesian import End
 from gpu_planners.arm.control.spline import Spline
 from gpu_planners.arm.control.stopping import stop_along
 from gpu_planners.arm.planners.result import Status
-from gpu_planners.arm.sequence import Circular, Free, Straight
+from gpu_planners.arm.sequence import Circular, Direct, Free, Later, Straight
 from gpu_planners.arm.trajectory import time_parameterize
 from gpu_planners.errors import ConfigurationError, GpuPlannersError, SettingsError
 
@@ -263,3 +263,52 @@ def test_what_is_none_of_its_kind_is_named():
     ):
         with pytest.raises(SettingsError, match=name):
             make()
+
+
+def corner_of_the_table(radius=0.05):
+    """Two lines of the tip that meet at a right angle, the second one made where the first one ends."""
+    made = []
+
+    def across(q):
+        made.append(q)
+        return Straight(pose=above(0.5, -0.2))
+
+    corner = above(0.5, 0.1)
+    return [Free(poses=above(0.4, 0.1)), Straight(pose=corner, blend_radius=radius), Later(Straight, across)], made
+
+
+def test_a_blend_inside_leaves_the_lines_only_within_its_radius():
+    rig, checker = panda_at_a_table()
+    segments, made = corner_of_the_table()
+    result = plan(checker, segments, blend_inside=True)
+    assert result.solved, result.text
+    assert np.allclose(made[-1], result.ends[1]) and result.ends.shape == (3, 7)
+    speeds = np.abs(result.trajectory.at(result.ends_s)[1]).max(axis=1)
+    assert speeds[1] > 0.05 and speeds[0] < 1e-9
+    times = np.linspace(result.ends_s[0], result.trajectory.duration, 4000)
+    tips = pinocchio_poses(rig.urdf, rig.model.joint_names, result.trajectory.at(times)[0], rig.fixed)[TCP][:, :3, 3]
+    off = np.minimum(np.abs(tips[:, 1] - 0.1), np.abs(tips[:, 0] - 0.5))
+    near = np.linalg.norm(tips - [0.5, 0.1, 0.25], axis=1) <= 0.05
+    assert off[~near].max() < 1e-3 < off[near].max()
+
+
+def test_direct_motions_are_straight_in_joint_space_or_refused():
+    rig, checker = panda_at_a_table()
+    goals = rig.model.inverse_kinematics(above(0.5, 0.2), checker, link=TCP, seed_q=READY).q
+    result = plan(checker, [Direct(goals[0]), Straight(translation=[0, 0, 0.1], along_tool=True)])
+    assert result.solved and np.allclose(result.ends[0], goals[0])
+    times = np.linspace(0, result.ends_s[0], 500)
+    q = result.trajectory.at(times)[0]
+    share = (q - READY) @ (goals[0] - READY) / ((goals[0] - READY) @ (goals[0] - READY))
+    assert np.abs(q - READY - share[:, None] * (goals[0] - READY)).max() < 1e-9
+    below = rig.model.inverse_kinematics(above(0.5, 0.2, -0.05), link=TCP, seed_q=READY).q[0]
+    inside = plan(checker, [Direct(below)])
+    assert inside.status is Status.GOAL_IN_COLLISION and "'table'" in inside.text and not inside.solved
+    beyond = plan(checker, [Direct(rig.model.upper + 0.1)])
+    assert beyond.status is Status.GOAL_OUT_OF_LIMITS and rig.model.joint_names[0] in beyond.text
+    with pytest.raises(SettingsError, match="segment 0"):
+        plan(checker, [Direct(READY[:3])])
+    with pytest.raises(SettingsError, match="Straight"):
+        plan(checker, [Later(Straight, lambda q: Free(goals=READY))])
+    with pytest.raises(SettingsError, match="kind"):
+        plan(checker, [Later(int, lambda q: 1)])
