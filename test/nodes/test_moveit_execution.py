@@ -31,10 +31,13 @@ class Goal:
             desk.clients[name] = ActionClient(desk.client_node, kind, name)
             assert desk.clients[name].wait_for_server(20)
         self.desk, self.states = desk, []
-        future = desk.clients[name].send_goal_async(goal, lambda message: self.states.append(message.feedback.state))
+        future = desk.clients[name].send_goal_async(goal, lambda message: self._hear(message.feedback))
         desk.wait_until(future.done, 20)
         self.handle = future.result()
         self.future = self.handle.get_result_async()
+
+    def _hear(self, feedback):
+        self.states.append(getattr(feedback, "state", feedback))
 
     def wait(self):
         """(status, result)"""

@@ -213,6 +213,8 @@ class Executing:
                 self._take_stop(run, motion, "")
         elif problem:
             self._finish(run, FAILED, problem)
+        elif run.task.goes_on:
+            self._plan(run)
         else:
             self._finish(run, codes.SUCCESS, f"goal {run.goal_index} reached, motions planned: {run.plans}")
 

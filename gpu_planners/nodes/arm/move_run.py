@@ -105,6 +105,7 @@ class Task:
     feed_back: called now and then with the state ("planning", "moving" or "stopping"), how many motions were planned,
         the progress (0 to 1) and the seconds that remain
     end: called once, on the executor's thread, with code, message, goal_index and how many motions were planned
+    goes_on: is another motion planned when one has ended where it should? A plan without one then ends the task
     """
 
     line: str
@@ -112,6 +113,7 @@ class Task:
     plan: Callable[[], TaskPlan]
     feed_back: Callable[[str, int, float, float], None]
     end: Callable[[int, str, int, int], None]
+    goes_on: bool = False
 
 
 @dataclass

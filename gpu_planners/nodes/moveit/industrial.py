@@ -36,19 +36,11 @@ def plan(kind: str, query: MotionQuery, limit: float) -> tuple[np.ndarray, Traje
 
     kind: one of requests.INDUSTRIAL; query: of a MotionPlanRequest; limit: seconds
     """
-    request, robot = query.request, query.checker.robot
-    if len(request.goal_constraints) != 1:
-        raise _wrong_goal(f"{kind} takes one goal; the request has {len(request.goal_constraints)} goal_constraints")
-    goal = read_constraints(request.goal_constraints[0], query.reference, "the goal")
-    if kind != "CIRC" and not is_empty(request.path_constraints):
-        raise RequestError(codes.PLANNING_FAILED, f"{kind} keeps no path_constraints; allowed: none")
+    robot, goal = query.checker.robot, read_goal(kind, query)
     if kind == "PTP":
-        path = np.stack([query.start, _target(goal, query, limit)])
+        path = np.stack([query.start, target(goal, query, limit)])
         return path, timed(query.checker, path, query.scaling, query.values), "PTP, straight in joint space"
-    link, T_goal = _pose(goal, query)
-    segment: Any = Straight(pose=T_goal)
-    if kind == "CIRC":
-        segment = Circular(T_goal, _arc(request, query.reference, link))
+    segment, link = line(kind, goal, query)
     with answered_with(codes.INVALID_MOTION_PLAN, SettingsError, f"{kind}: "):
         result = follow([segment], query, link, limit)
     if result.trajectory is None:
@@ -58,6 +50,24 @@ def plan(kind: str, query: MotionQuery, limit: float) -> tuple[np.ndarray, Traje
     off = max((float(band.excess(robot, result.path[-1:])[0]) for band in goal.joints), default=0.0)
     other = f", with joints up to {off:.3g} rad or m from those of the goal" * bool(off > EXACT)
     return result.path, result.trajectory, f"{kind}, link '{link}' at the goal's pose{other}"
+
+
+def read_goal(kind: str, query: MotionQuery) -> Region:
+    """The one goal of a request; RequestError for another number, and for path constraints."""
+    request = query.request
+    if len(request.goal_constraints) != 1:
+        raise _wrong_goal(f"{kind} takes one goal; the request has {len(request.goal_constraints)} goal_constraints")
+    if kind != "CIRC" and not is_empty(request.path_constraints):
+        raise RequestError(codes.PLANNING_FAILED, f"{kind} keeps no path_constraints; allowed: none")
+    return read_constraints(request.goal_constraints[0], query.reference, "the goal")
+
+
+def line(kind: str, goal: Region, query: MotionQuery, **more: Any) -> tuple[Straight | Circular, str]:
+    """The segment of a LIN or CIRC, and the link that it moves. more: fields of Segment"""
+    link, T_goal = _pose(kind, goal, query)
+    if kind == "LIN":
+        return Straight(pose=T_goal, **more), link
+    return Circular(T_goal, _arc(query.request, query.reference, link), **more), link
 
 
 def follow(
@@ -77,9 +87,9 @@ def follow(
     return sequence.solve(query.start, segments, query.checker, PLANNERS[values.planner], settings, link)
 
 
-def _pose(goal, query):
+def _pose(kind, goal, query):
     """(link, (4, 4) root_T_link) where a goal of LIN or CIRC has it."""
-    request, robot, kind = query.request, query.checker.robot, query.request.planner_id
+    request, robot = query.request, query.checker.robot
     link, T = _one_pose(goal)
     if link:
         asked = request.goal_constraints[0].position_constraints[0].link_name
@@ -124,8 +134,9 @@ def _joints(goal, robot, start):
     return q
 
 
-def _target(goal: Region, query, limit):
-    """(dof,) nearest of the goal's configurations to which the straight joint motion is free."""
+def target(goal: Region, query: MotionQuery, limit: float) -> np.ndarray:
+    """(dof,) nearest of a goal's configurations to which the straight joint motion from the query's start is free;
+    RequestError where none is. limit: seconds"""
     checker, start, count = query.checker, query.start, query.values.ik_solutions
     robot, (link, T) = checker.robot, _one_pose(goal)
     if not link:

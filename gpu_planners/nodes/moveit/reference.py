@@ -54,6 +54,11 @@ class Reference:
     def with_objects(self, objects: SceneObjects) -> "Reference":
         return replace(self, objects=objects)
 
+    def at(self, q: np.ndarray) -> "Reference":
+        """The same with the planning joints at q (dof,)."""
+        there = dict(zip(self.robot.joint_names, q.tolist(), strict=True))
+        return replace(self, positions={**self.positions, **there}, _links={})
+
     def frame(self, name: str, what: str) -> np.ndarray:
         """(4, 4) T_root_frame; RequestError with FRAME_TRANSFORM_FAILURE. what: whose frame it is"""
         name = name.removeprefix("/")

@@ -1,4 +1,4 @@
-"""MoveIt's interfaces of the arm node: the actions MoveGroup and ExecuteTrajectory, services, topics of the scene.
+"""MoveIt's interfaces of the arm node: actions that plan and execute, services, topics of the scene.
 
 All of them read and change the node's one scene, on the worker, in the order in which they arrive.
 """
@@ -8,11 +8,12 @@ from functools import partial
 from typing import Any
 
 from moveit_msgs import srv
-from moveit_msgs.action import ExecuteTrajectory, MoveGroup
+from moveit_msgs.action import ExecuteTrajectory, MoveGroup, MoveGroupSequence
 from moveit_msgs.msg import (
     AttachedCollisionObject,
     CollisionObject,
     DisplayTrajectory,
+    MotionSequenceResponse,
     PlannerInterfaceDescription,
     PlanningScene,
     PlanningSceneWorld,
@@ -25,16 +26,18 @@ from ..arm import codes
 from ..arm.arm_services import ArmServices, Planned
 from ..arm.move_run import MotionUnderWay, Task, TaskPlan
 from ..arm.parameters import PLANNERS
+from ..arm.scene_objects import Source
 from ..common.actions import Longer
 from ..common.request_error import RequestError, error_text
-from ..common.ros import LATCHED, steady_clock
-from . import answers, cartesian_path, planning
+from ..common.ros import LATCHED, optional_module, steady_clock
+from . import answers, cartesian_path, planner_params, planning, sequences
 from . import scene_messages as scenes
 from .answers import code_message
 from .given_motion import given_motion
-from .objects import change, change_attached
+from .objects import OCTOMAP, change, change_attached
 from .reference import Beside, Reference
 from .requests import INDUSTRIAL, SOURCE, MotionQuery, check_group, kind_of
+from .solutions import SolutionRun
 from .standing import check_standing
 
 CHANGES = QoSProfile(depth=100)  # of topics that change the scene
@@ -56,12 +59,22 @@ class MoveItServer:
         if not self._whole:
             return
         self._trajectories = self._act(ExecuteTrajectory, "execute_trajectory", "execute_trajectory", self._execute)
-        moves = partial(self._group.cancel_all, lambda goal: not goal.request.planning_options.plan_only)
-        for cancel in (moves, self._trajectories.cancel_all):
-            arm.executing.on_stop(cancel)
+        self._sequences = self._act(MoveGroupSequence, "sequence_move_group", "sequence_move_group", self._move_through)
+        for action in (self._group, self._sequences):
+            arm.executing.on_stop(partial(action.cancel_all, lambda goal: not goal.request.planning_options.plan_only))
+        arm.executing.on_stop(self._trajectories.cancel_all)
+        name = "execute_task_solution"
+        task_constructor, missing = optional_module("moveit_task_constructor_msgs.action", name)
+        if task_constructor:
+            self._solution_type = task_constructor.ExecuteTaskSolution
+            self._solutions = self._act(self._solution_type, name, name, self._execute_solution)
+            arm.executing.on_stop(self._solutions.cancel_all)
+        else:
+            self._logger.info(missing)
         self._scenes = node.create_publisher(PlanningScene, "monitored_planning_scene", LATCHED)
         services: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
             (srv.GetMotionPlan, "plan_kinematic_path", self._plan_path),
+            (srv.GetMotionSequence, "plan_sequence_path", self._plan_sequence),
             (srv.GetCartesianPath, "compute_cartesian_path", self._follow),
             (srv.GetPlanningScene, "get_planning_scene", self._tell_scene),
             (srv.ApplyPlanningScene, "apply_planning_scene", self._apply),
@@ -70,8 +83,19 @@ class MoveItServer:
             (srv.GetStateValidity, "check_state_validity", self._judge),
             (srv.QueryPlannerInterfaces, "query_planner_interface", self._list),
         )
+        empty, missing = optional_module("std_srvs.srv", "clear_octomap")
+        if empty:
+            services += ((empty.Empty, "clear_octomap", self._clear_octomap),)
+        else:
+            self._logger.info(missing)
         for kind, name, answer in services:
             node.serve(kind, name, answer, partial(self._refused, kind, name))
+        # at once, as parameters are told and changed
+        for kind, name, answer in (
+            (srv.GetPlannerParams, "get_planner_params", self._tell_params),
+            (srv.SetPlannerParams, "set_planner_params", self._set_params),
+        ):
+            node.create_service(kind, name, planner_params.answered(name, node, answer))
         topics: tuple[tuple[Any, str, Callable[[Any], None]], ...] = (
             (PlanningScene, "planning_scene", self._take_scene),
             (PlanningSceneWorld, "planning_scene_world", self._take_world),
@@ -89,17 +113,13 @@ class MoveItServer:
             kind,
             topic,
             answer,
-            lambda error: kind.Result(error_code=self._code_of(error, name)),
-            lambda: kind.Result(error_code=code_message(codes.PREEMPTED, "cancelled")),
+            lambda error: _with_code(kind.Result(), self._code_of(error, name)),
+            lambda: _with_code(kind.Result(), code_message(codes.PREEMPTED, "cancelled")),
         )
 
     def _refused(self, kind, name, error):
         """The response of a service to a request that failed; some have no error_code."""
-        response, code = kind.Response(), self._code_of(error, name)
-        answer = getattr(response, "motion_plan_response", response)
-        if hasattr(answer, "error_code"):
-            answer.error_code = code
-        return response
+        return _with_code(kind.Response(), self._code_of(error, name))
 
     def _code_of(self, error, what):
         text = error_text(error)
@@ -109,20 +129,59 @@ class MoveItServer:
     # ---- plans ----
 
     def _move(self, goal):
-        request, options = goal.request.request, goal.request.planning_options
-        if self._whole and not options.plan_only:
-            return self._plan_and_execute(goal)
-        goal.publish_feedback(MoveGroup.Feedback(state="PLANNING"))
-        motion, start, _ = self._planned(request, options.planning_scene_diff)
-        return self._result(motion, start), True
+        request, diff = goal.request.request, goal.request.planning_options.planning_scene_diff
 
-    def _result(self, motion, start):
-        return MoveGroup.Result(
-            trajectory_start=start,
-            planned_trajectory=motion.trajectory,
+        def planned():
+            motion, start, robot = self._planned(request, diff)
+            result = MoveGroup.Result(
+                trajectory_start=start,
+                planned_trajectory=motion.trajectory,
+                planning_time=motion.planning_time_s,
+                error_code=self._succeeded("move_group", motion),
+            )
+            return result, motion, robot
+
+        return self._plan_or_move(goal, MoveGroup, self._group, request, planned)
+
+    def _move_through(self, goal):
+        items, diff = goal.request.request.items, goal.request.planning_options.planning_scene_diff
+        if not items:
+            return MoveGroupSequence.Result(response=self._nothing_asked()), True
+
+        def planned():
+            motion, start, robot = self._planned_through(items, diff)
+            response = self._sequence_response("sequence_move_group", motion, start)
+            return MoveGroupSequence.Result(response=response), motion, robot
+
+        return self._plan_or_move(goal, MoveGroupSequence, self._sequences, items[0].req, planned)
+
+    def _plan_sequence(self, request, response):
+        response.response = self._nothing_asked()
+        if items := request.request.items:
+            motion, start, _ = self._planned_through(items, PlanningScene())
+            response.response = self._sequence_response("plan_sequence_path", motion, start)
+        return response
+
+    def _nothing_asked(self):
+        """As in MoveIt a sequence of no items succeeds."""
+        return MotionSequenceResponse(error_code=code_message(codes.SUCCESS, "the sequence has no items"))
+
+    def _sequence_response(self, what, motion, start):
+        return MotionSequenceResponse(
+            sequence_start=start,
+            planned_trajectories=[motion.trajectory],
             planning_time=motion.planning_time_s,
-            error_code=self._succeeded("move_group", motion),
+            error_code=self._succeeded(what, motion),
         )
+
+    def _planned_through(self, items, diff):
+        """As `_planned`, of the items of a MotionSequenceRequest."""
+        values = self._arm.values
+        sequences.check_items(items, self._scene.require_robot(), values)
+        request, planner = sequences.first_request(items, values)
+        query = self._query(request, planner, scenes.is_empty(diff) or diff.is_diff, diff)
+        motion = sequences.plan(query, items)
+        return motion, self._shown(motion, query), query.checker.robot
 
     def _plan_path(self, request, response):
         motion, start, _ = self._planned(request.motion_plan_request, PlanningScene())
@@ -177,35 +236,38 @@ class MoveItServer:
 
     # ---- motions that are executed, as those of ~/move ----
 
-    def _plan_and_execute(self, goal):
-        """Execute a goal of MoveGroup. As in MoveIt the motion starts where the robot is."""
-        request, options, result = goal.request.request, goal.request.planning_options, MoveGroup.Result()
+    def _plan_or_move(self, goal, kind, action, first, planned):
+        """Plan a goal of MoveGroup or MoveGroupSequence, or execute it too.
+
+        first: the request that says where the motion starts: as in MoveIt, where the robot is if it is executed
+        planned: called for (result, PlannedMotion, RobotModel)
+        """
+        options, result = goal.request.planning_options, kind.Result()
+        if options.plan_only or not self._whole:
+            goal.publish_feedback(kind.Feedback(state="PLANNING"))
+            return planned()[0], True
 
         def plan():
             nonlocal result
-            request.start_state = RobotState(is_diff=True)
-            motion, start, robot = self._planned(request, options.planning_scene_diff)
-            result, trajectory = self._result(motion, start), motion.trajectory.joint_trajectory
+            first.start_state = RobotState(is_diff=True)
+            result, motion, robot = planned()
+            trajectory = motion.trajectory.joint_trajectory
             under_way = MotionUnderWay.planned(trajectory, robot, self._scene.objects, self._margin(self._beside))
             return TaskPlan(codes.SUCCESS, motion.text, under_way, trajectory)
 
         def end(code, message, _, plans):
             if code == codes.CONTROL_FAILED and not plans:
                 message += "; a goal with plan_only is planned all the same"
-            if code == codes.SUCCESS:
+            if code == codes.SUCCESS and kind is MoveGroup:
                 result.executed_trajectory = result.planned_trajectory
-            result.error_code = code_message(code, message)
-            self._group.end(goal, result, code == codes.SUCCESS)
+            action.end(goal, _with_code(result, code_message(code, message)), code == codes.SUCCESS)
 
         replans = max(options.replan_attempts, 0) * bool(options.replan)
-        return self._longer(Task("move_group", replans, plan, _feedback(goal, MoveGroup), end))
+        return self._longer(Task("move_group", replans, plan, _feedback(goal, kind), end))
 
     def _execute(self, goal):
         """Execute a motion that was planned before, by whomever."""
-        own, asked = self._arm.values.controller_action, list(getattr(goal.request, "controller_names", ()))
-        if asked and not any(f"/{name.strip('/')}/" in f"/{own.strip('/')}/" for name in asked):
-            text = f"controller_names are {asked}; the node has one controller: '{own}', parameter controller_action"
-            raise RequestError(codes.CONTROL_FAILED, text)
+        self._check_controllers(getattr(goal.request, "controller_names", ()))
 
         def end(code, message, *_):
             result = ExecuteTrajectory.Result(error_code=code_message(code, message))
@@ -213,6 +275,32 @@ class MoveItServer:
 
         plan = partial(given_motion, self._arm, goal.request.trajectory, self._margin(self._beside))
         return self._longer(Task("execute_trajectory", 0, plan, _feedback(goal, ExecuteTrajectory), end))
+
+    def _execute_solution(self, goal):
+        """Execute a solution of MoveIt Task Constructor."""
+
+        def feed_back(number, count):
+            goal.publish_feedback(self._solution_type.Feedback(sub_id=number, sub_no=count))
+
+        def end(code, message, *_):
+            result = self._solution_type.Result(error_code=code_message(code, message))
+            self._solutions.end(goal, result, code == codes.SUCCESS)
+
+        def take_scene(diff):
+            self._take_scene(diff)
+            self._arm.scene_changed(_is_whole(diff))
+
+        parts, margin = goal.request.solution.sub_trajectory, lambda: self._margin(self._beside)
+        run = SolutionRun(self._arm, parts, margin, take_scene, feed_back)
+        run.check(self._check_controllers)
+        return self._longer(Task("execute_task_solution", 0, run.plan, lambda *_: None, end, goes_on=True))
+
+    def _check_controllers(self, names):
+        """RequestError where names are given, and none of them is the node's controller."""
+        own, asked = self._arm.values.controller_action, list(names)
+        if asked and not any(f"/{name.strip('/')}/" in f"/{own.strip('/')}/" for name in asked):
+            text = f"controller_names are {asked}; the node has one controller: '{own}', parameter controller_action"
+            raise RequestError(codes.CONTROL_FAILED, text)
 
     def _longer(self, task):
         return Longer(partial(self._arm.executing.start, task), partial(self._arm.executing.cancel, task))
@@ -240,6 +328,12 @@ class MoveItServer:
         ]
         return response
 
+    def _tell_params(self, request, response):
+        response.params = planner_params.params_message(request, self._arm.values)
+
+    def _set_params(self, request, response):
+        planner_params.change(request, self._arm.values, self._arm.node)
+
     # ---- the scene ----
 
     def _tell_scene(self, request, response):
@@ -251,6 +345,15 @@ class MoveItServer:
         self._take_scene(request.scene)
         self._arm.scene_changed(_is_whole(request.scene))
         response.success = True
+        return response
+
+    def _clear_octomap(self, request, response):
+        """Remove what sensors saw, until they see it again."""
+        objects = self._scene.objects
+        seen = [one.name for one in objects.standing.values() if one.source is Source.CLOUD or one.name == OCTOMAP]
+        self._scene.take(objects.remove(*seen))
+        self._arm.display.show_scene(self._scene.require_robot(), self._scene.objects)
+        self._logger.info(f"clear_octomap: {', '.join(seen) or 'nothing was there'}")
         return response
 
     def _take(self, name, take, message):
@@ -311,6 +414,14 @@ class MoveItServer:
 
 def _feedback(goal, kind):
     return lambda state, *_: goal.publish_feedback(kind.Feedback(state=STATES[state]))
+
+
+def _with_code(message, code):
+    """A result or response with an error code, where it has one."""
+    answer = getattr(message, "motion_plan_response", getattr(message, "response", message))
+    if hasattr(answer, "error_code"):
+        answer.error_code = code
+    return message
 
 
 def _is_whole(scene):
