@@ -11,7 +11,7 @@ from moveit_msgs.action import MoveGroupSequence
 from moveit_msgs.msg import CollisionObject, MotionSequenceItem, MotionSequenceRequest, PlanningScene, RobotTrajectory
 from moveit_msgs.srv import ApplyPlanningScene
 from node_harness import GROUP
-from running_node import shared
+from running_node import LATCHED, shared
 from test_move_node import HOME, block_at
 from test_moveit_execution import CODES, Goal, MoveItDesk
 
@@ -93,10 +93,6 @@ def solve(desk, constructor, *parts):
     return Goal(desk, action.ExecuteTaskSolution, "execute_task_solution", goal)
 
 
-def carried(desk):
-    return desk.facts["attached"]
-
-
 @pytest.fixture
 def cleared(desk):
     yield
@@ -114,6 +110,7 @@ def scene_diff(*objects, attach=()):
 def test_a_solution_is_executed_with_its_scenes(desk, constructor, cleared):
     cup = messages.box("cup", (0.05, 0.05, 0.05), (0.0, 2.0, 0.3))
     grasped = messages.attached("tool", size=(0.02, 0.02, 0.1))
+    shown = desk.received(PlanningScene, "/monitored_planning_scene", LATCHED)
     goal = solve(
         desk,
         constructor,
@@ -122,14 +119,14 @@ def test_a_solution_is_executed_with_its_scenes(desk, constructor, cleared):
         (desk.planned(SECOND, start=FIRST), None, []),
         (None, scene_diff(attach=[messages.attached("tool", operation=CollisionObject.REMOVE)]), []),
     )
-    desk.wait_until(lambda: carried(desk) == "tool")  # while the second motion goes on, or before it
     status, result = goal.wait()
     assert status == GoalStatus.STATUS_SUCCEEDED, result.error_code.message
     assert result.error_code.val == CODES.SUCCESS and "4 sub trajectories" in result.error_code.message
     assert [(one.sub_id, one.sub_no) for one in goal.states] == [(i, 4) for i in range(4)]
     desk.wait_until(lambda: np.allclose(desk.place(), SECOND, atol=1e-3), timeout=5)
     assert passed(desk, FIRST)
-    desk.wait_until(lambda: carried(desk) == "none" and desk.facts["obstacles"] == "2")  # the cup, and the tool there
+    assert any(one.robot_state.attached_collision_objects for one in shown)  # while the second motion went on
+    desk.wait_until(lambda: {one.id for one in shown[-1].world.collision_objects} == {"cup", "tool"}, timeout=5)
 
 
 def test_what_no_controller_can_do_is_refused_before_anything_moves(desk, constructor):
