@@ -3,6 +3,7 @@
 The shapes are balls and cylinders that need no meshes, so the kinematics are the robot's and its surface is not.
 """
 
+import re
 from itertools import combinations
 
 ARM = [f"panda_joint{i}" for i in range(1, 8)]
@@ -97,6 +98,47 @@ SRDF = "".join(
             for (i, a), (j, b) in combinations(enumerate(LINKS), 2)
             if j <= i + 2 or i >= 5
         ),
+        "</robot>",
+    ]
+)
+
+
+def _sided(text, side):
+    return re.sub(r"\bpanda_", f"{side}_panda_", text)
+
+
+def _inside(text):
+    """What is between the first tag of a description and its end."""
+    return re.search(r"<robot[^>]*>(.*)</robot>", text, re.DOTALL).group(1)
+
+
+SIDES = "left", "right"
+APART = 0.3  # metres from the middle of a table to each of two Pandas
+TWO_ARMS = {side: [_sided(joint, side) for joint in ARM] for side in SIDES}
+TWO_URDF = "".join(
+    [
+        '<robot name="two_pandas"><link name="table"/>',
+        *(_sided(_inside(URDF), side) for side in SIDES),
+        *(
+            f'<joint name="{side}_foot" type="fixed"><parent link="table"/><child link="{side}_panda_link0"/>'
+            f'<origin xyz="0 {y} 0"/></joint>'
+            for side, y in zip(SIDES, (APART, -APART))
+        ),
+        "</robot>",
+    ]
+)
+TWO_SRDF = "".join(
+    [
+        '<robot name="two_pandas">',
+        *(
+            f'<group name="{side}_arm"><chain base_link="{side}_panda_link0" tip_link="{side}_panda_link8"/></group>'
+            f'<group name="{side}_hand"><joint name="{side}_panda_finger_joint1"/></group>'
+            f'<end_effector name="{side}_hand" group="{side}_hand" parent_group="{side}_arm" '
+            f'parent_link="{side}_panda_link8"/>'
+            for side in SIDES
+        ),
+        '<group name="both_arms"><group name="left_arm"/><group name="right_arm"/></group>',
+        *(_sided(pair, side) for side in SIDES for pair in re.findall("<disable_collisions[^>]*>", SRDF)),
         "</robot>",
     ]
 )

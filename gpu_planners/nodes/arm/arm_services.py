@@ -54,7 +54,7 @@ class ArmServices(Protocol):
     def seen(self, robot: RobotModel) -> Seen | None:
         """Where and when joint_states had a robot, None without a recent message. From any thread."""
 
-    def prepare_planner(self, name: str) -> None:
+    def prepare_planner(self, name: str, group: str = "") -> None:
         """Load or compile a planner before it is asked; NotBegunError while another process compiles it."""
 
     def plan(self, request: PlanMotion.Request, response: PlanMotion.Response) -> Planned | None:

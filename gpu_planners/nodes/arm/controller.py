@@ -32,7 +32,7 @@ class Controller:
     def problem(self) -> str:
         """Why no motion can be sent now; "" when one can."""
         if self._client is not None and not self._client.server_is_ready():
-            return f"no controller serves the action '{self.name}' (parameter controller_action)"
+            return f"no controller serves the action '{self.name}' (parameter controller_action or group_controllers)"
         return self.missing
 
     def send(

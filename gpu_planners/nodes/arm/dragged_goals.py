@@ -49,7 +49,7 @@ class DraggedGoals:
         poses = robot.link_poses(self._start())
         places = np.array([pose[0, :3, 3] for pose in poses.values()])
         size = float(max(SIZE * np.ptp(places, axis=0).max(), 0.05))
-        pose = pose_message(poses[self._arm.values.tip_link or robot.tip_link][0])
+        pose = pose_message(poses[robot.tip_link][0])
         marker = msg.InteractiveMarker(name=NAME, description="goal of the tool", scale=size, pose=pose)
         marker.header.frame_id = self._arm.scene.frames.root
         marker.menu_entries = [

@@ -46,7 +46,8 @@ class Executing:
         self._ticks = 0
         self._cancels: list[Callable[[], None]] = []  # of goals that move the robot, also those that wait
         self._inbox = Inbox(arm.node)
-        self._controller = Controller(arm.node, arm.values.controller_action)
+        self._controllers = {group: Controller(arm.node, name) for group, name in arm.values.controllers.items()}
+        self._controller = self._controllers[""]  # of the run
         self._executing = arm.node.create_publisher(JointTrajectory, "~/executing", LATCHED)
         self._timer = arm.node.create_timer(TICK_S, self._tick, clock=steady_clock())
         self._timer.cancel()
@@ -109,15 +110,15 @@ class Executing:
             self._finish(self._run, codes.ABORT, told)
 
     def _begin(self, task):
-        run = Run(task, task.replans)
-        problem = self._controller.problem
+        run, controller = Run(task, task.replans), self._controllers.get(task.group, self._controllers[""])
+        problem = controller.problem
         if self._closing:
             self._finish(run, codes.ABORT, ENDING)
             return
         if problem or self._run is not None:
             self._finish(run, FAILED, problem or "another motion is being executed; cancel it first")
             return
-        self._run = run
+        self._run, self._controller = run, controller
         self._idle.clear()
         self._timer.reset()
         self._plan(run)
@@ -169,6 +170,7 @@ class Executing:
             before = f"{run.why}, the robot was stopped, and then: " if run.why else ""
             self._finish(run, plan.code, before + plan.message)
             return
+        self._controller = self._controllers.get(plan.group, self._controllers[""])
         if problem := self._controller.problem:
             self._finish(run, FAILED, problem)
             return

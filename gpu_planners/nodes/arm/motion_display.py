@@ -46,8 +46,7 @@ class MotionDisplay:
 
     def show_motion(self, planned: Planned, timed: JointTrajectory) -> None:
         """Show a motion, and play it again and again."""
-        tip_link = self._arm.values.tip_link or planned.robot.tip_link
-        self._show(planned.robot, planned.objects, planned.path, tip_link)
+        self._show(planned.robot, planned.objects, planned.path, planned.robot.tip_link)
         self._motion, self._began = (planned.robot, trajectory_of(timed)), time.monotonic()
 
     def _show(self, *scene):

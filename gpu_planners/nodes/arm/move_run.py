@@ -86,6 +86,7 @@ class TaskPlan(NamedTuple):
     """What a task plans. code, message: the outcome, with which a task without a motion ends
 
     trajectory: the motion as the controller gets it; goal_index: of the goal that it leads to
+    group: whose motion it is, as of PlanningScene.group_named: it says which controller executes it
     """
 
     code: int
@@ -93,6 +94,7 @@ class TaskPlan(NamedTuple):
     motion: MotionUnderWay | None = None
     trajectory: JointTrajectory | None = None
     goal_index: int = 0
+    group: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +108,7 @@ class Task:
         the progress (0 to 1) and the seconds that remain
     end: called once, on the executor's thread, with code, message, goal_index and how many motions were planned
     goes_on: is another motion planned when one has ended where it should? A plan without one then ends the task
+    group: whose motion the first one is
     """
 
     line: str
@@ -114,6 +117,7 @@ class Task:
     feed_back: Callable[[str, int, float, float], None]
     end: Callable[[int, str, int, int], None]
     goes_on: bool = False
+    group: str = ""
 
 
 @dataclass

@@ -43,8 +43,12 @@ from .parameters import ArmParameters
 from .planning_scene import PlanningScene
 from .published_motions import PublishedMotions
 from .scene_objects import ALWAYS, SceneObject
+from .semantics import TOPIC as SEMANTICS
+from .semantics import SemanticsTopic
 from .unknown_sources import UnknownSources
 
+DESCRIPTION = "robot_description"
+KINDS = {DESCRIPTION: "a URDF", SEMANTICS: "an SRDF"}  # what topics hold
 MOST_WAITING = 1000  # messages kept for a robot that has not come yet
 LOOK_S = 0.5  # between two looks at whether what was refused would be gone
 BACKWARD = JumpThreshold(min_forward=None, min_backward=Duration(seconds=-1), on_clock_change=False)
@@ -61,6 +65,8 @@ class ArmPlannerNode(PlannerNode):
         self.scene = PlanningScene(self.values, Transforms(self))
         self._waiting: deque[tuple[Callable, tuple]] = deque(maxlen=MOST_WAITING)  # what came before the robot
         self._joint_states = JointStates()
+        self._texts: dict[str, str] = {}  # of topics that describe the robot, by topic
+        self._loaded: set[str] = set()  # what was compiled, by Part.what: robots of one size share it
         self._following = False  # does a change of joints that are not planned wait for the worker?
         self._unknown = UnknownSources(self.state.set_problem)
         self.create_timer(LOOK_S, self._look, clock=steady_clock())
@@ -98,6 +104,7 @@ class ArmPlannerNode(PlannerNode):
 
     def _subscribe(self):
         values, do = self.values, self.worker.do
+        self._semantics = SemanticsTopic(self, values, lambda text: do(self._load_text, SEMANTICS, text.data))
         self.create_subscription(JointState, "joint_states", self._take_joint_state, BEST_EFFORT)
         self.create_subscription(
             MarkerArray,
@@ -107,7 +114,7 @@ class ArmPlannerNode(PlannerNode):
         )
         if not values.robot_description_file:
             self.create_subscription(
-                String, "robot_description", lambda message: do(self._load_text, message.data), LATCHED
+                String, DESCRIPTION, lambda message: do(self._load_text, DESCRIPTION, message.data), LATCHED
             )
             return
         try:
@@ -119,16 +126,21 @@ class ArmPlannerNode(PlannerNode):
 
     # ---- the robot ----
 
-    def _load_text(self, urdf):
+    def _load_text(self, what, text):
+        """Take a text of the topic robot_description or robot_description_semantic."""
+        self._texts[what] = text
+        urdf = self.values.robot_description_file or self._texts.get(DESCRIPTION)
+        if urdf is None:
+            return
         self.state.say(WARN, "loading the robot")
         try:
-            if not urdf.lstrip().startswith("<"):
-                raise RobotDescriptionError(f"robot_description holds {shown(urdf)}; allowed: the text of a URDF, XML")
-            self.scene.load_robot(urdf, self.now())
+            if not text.lstrip().startswith("<"):
+                raise RobotDescriptionError(f"{what} holds {shown(text)}; allowed: the text of {KINDS[what]}, XML")
+            self.scene.load_robot(urdf, self.now(), self._texts.get(SEMANTICS, ""))
         except Exception as error:
             self.scene.refused = error
             if self.scene.robot is not None:
-                text = f"a robot_description was refused, the one before it is planned with: {error_text(error)}"
+                text = f"a {what} was refused, the one before it is planned with: {error_text(error)}"
                 self.state.set_problem("robot", text)
             raise
         self.scene.refused = None
@@ -163,20 +175,25 @@ class ArmPlannerNode(PlannerNode):
         given = self.scene.robot, values.motion_check
         parts = [part for device in dict.fromkeys(devices) for part in arm_parts(device, *given)]
         took = self._get_ready(parts, self._planner_parts(values.planner))
+        self._loaded |= {part.what for part in parts}
         self._show_obstacles()
         self._dragged_goals.begin()
         ready = "ready" if self._note_planner(values.planner) else f"ready but for planner {values.planner}"
         self.get_logger().info(f"{ready} on {', '.join(devices)} after {took:.1f} s")
 
-    def _planner_parts(self, name):
-        given = self.scene.robot, self.values.motion_check
-        return [planner_part(name, device, *given) for device in dict.fromkeys(self.values.devices)]
+    def _planner_parts(self, name, group=""):
+        given = self.scene.described(group) if group else self.scene.robot, self.values.motion_check
+        parts = [planner_part(name, device, *given) for device in dict.fromkeys(self.values.devices)]
+        if group:  # on CUDA it may take kernels of another size
+            parts += [part for device in dict.fromkeys(self.values.devices) for part in arm_parts(device, *given)]
+        return parts
 
-    def _note_planner(self, name):
+    def _note_planner(self, name, group=""):
         """Is it loaded on all devices?"""
-        if self._due(self._planner_parts(name)):
+        if self._due(parts := self._planner_parts(name, group)):
             return False
-        self.scene.warm_planners |= {(name, device) for device in self.values.devices}
+        self._loaded |= {part.what for part in parts}
+        self.scene.warm_planners |= {(name, device, group) for device in self.values.devices}
         return True
 
     def _take_compiled(self, answers):
@@ -184,14 +201,15 @@ class ArmPlannerNode(PlannerNode):
         if self.state.told[1] == COMPILING:
             self.worker.do(self._warm_up)
 
-    def prepare_planner(self, name: str) -> None:
+    def prepare_planner(self, name: str, group: str = "") -> None:
         if name not in PLANNERS or self.scene.robot is None:
             return
-        if any((name, device) not in self.scene.warm_planners for device in self.values.devices):
-            parts = self._planner_parts(name)
-            self._unless_compiled(parts)
-            self._get_ready(parts)
-            self._note_planner(name)
+        if any((name, device, group) not in self.scene.warm_planners for device in self.values.devices):
+            parts = [part for part in self._planner_parts(name, group) if not group or part.what not in self._loaded]
+            if parts:
+                self._unless_compiled(parts)
+                self._get_ready(parts)
+            self._note_planner(name, group)
 
     def _change_parameters(self, values):
         device_changed = values.device != self.values.device
@@ -362,7 +380,7 @@ class ArmPlannerNode(PlannerNode):
     def contact_ahead(self, motion: MotionUnderWay, phase: float) -> str:
         self.scene.forget_expired(self.now())
         self.require_known_scene()
-        return self.scene.contact_ahead(motion, phase)
+        return self.scene.contact_ahead(motion, phase, self._others())
 
     # ---- what is shown ----
 

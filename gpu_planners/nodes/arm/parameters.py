@@ -59,10 +59,17 @@ class ArmParameters(NodeParameters):
 
     robot_description_file: str = setting("", "URDF file; empty: wait for the topic robot_description", read_only=True)
     srdf_file: str = setting(
-        "", "SRDF file; empty: all pairs of links are checked that are not proven to stay apart", read_only=True
+        "",
+        "SRDF file; where there is no SRDF all pairs of links are checked that are not proven to stay apart",
+        read_only=True,
+    )
+    robot_description_semantic: str = setting(
+        "", "Text of an SRDF, in place of srdf_file; empty: srdf_file, or else the topic of this name", read_only=True
     )
     package_dirs: tuple = setting((), "Folders of the packages of package:// mesh paths", items=str, read_only=True)
-    group: str = setting("", "SRDF group to plan; empty: `joints`, or the only group", read_only=True)
+    group: str = setting(
+        "", "SRDF group of requests that name none; empty: `joints`, or the only group", read_only=True
+    )
     joints: tuple = setting((), "Joints to plan, in the order of q; empty: those of `group`", items=str, read_only=True)
     tip_link: str = setting("", "Link that pose goals place; empty: the one that the log names", read_only=True)
     frame_prefix: str = setting(
@@ -83,6 +90,13 @@ class ArmParameters(NodeParameters):
         "joint_trajectory_controller/follow_joint_trajectory",
         "The action of the controller that executes the motions of ~/move",
         must=A_NAME,
+        read_only=True,
+    )
+    group_controllers: tuple = setting(
+        (),
+        "Actions of other groups' controllers, each 'group=action'; a group that is not named has controller_action",
+        items=str,
+        must=("'group=action' with names of ROS", lambda text: is_name(f"/{text.partition('=')[2].strip('/')}")),
         read_only=True,
     )
     publish_trajectories: bool = setting(
@@ -180,12 +194,22 @@ class ArmParameters(NodeParameters):
     line: LineSettings = LineSettings()
     motion_check: MotionCheck = MotionCheck()
 
+    @property
+    def controllers(self) -> dict[str, str]:
+        """{group: action of its controller}, "" for all others."""
+        pairs = (text.partition("=")[::2] for text in self.group_controllers)
+        return {"": self.controller_action} | dict(pairs)
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.other_arm_poses) != 4 * len(self.other_arms):
             raise SettingsError(
                 f"parameter 'other_arm_poses' has {len(self.other_arm_poses)} numbers; "
                 f"allowed: {4 * len(self.other_arms)}, four for each of other_arms"
+            )
+        if self.srdf_file and self.robot_description_semantic:
+            raise SettingsError(
+                "parameters 'srdf_file' and 'robot_description_semantic' both give an SRDF; allowed: one"
             )
         box = self.points_box
         if box and (len(box) != 6 or not all(low < high for low, high in zip(box[:3], box[3:], strict=True))):

@@ -6,7 +6,7 @@ file or message leaves all as it was.
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -20,7 +20,7 @@ from ...arm import CollisionChecker, RobotModel, load_urdf
 from ...arm.collision.scene_file import fixed_frames, load_scene
 from ...arm.control.spline import first_contact
 from ...arm.geometry.bricks import Bricks
-from ...errors import ObstacleError, shortened
+from ...errors import ObstacleError, RobotDescriptionError, shortened
 from ..common.request_error import RequestError, error_text
 from ..common.ros import Transforms
 from ..common.worker import device_of_seat, seat
@@ -29,6 +29,7 @@ from .conversions import Outside, RobotFrames, outside_frame
 from .marker_objects import check_markers, check_obstacles, marker_object, obstacle_name
 from .move_run import MotionUnderWay
 from .parameters import ArmParameters
+from .robot_views import RobotView
 from .scene_objects import SceneObject, SceneObjects, Source, object_of_world
 
 MOST_ROBOTS = 8  # of queries with a gripper or a load of their own, kept for the next ones
@@ -38,31 +39,34 @@ AS_MEASURED: Mapping[str, float] = MappingProxyType({})
 class PlanningScene:
     """Robot, objects and checker.
 
-    robot: with all that it carries, joints that are not planned (a gripper) where joint_states have them; None while
-        there is none. Queries that have them elsewhere get a robot of their own
+    robot: as the parameters have it planned, with all that it carries, joints that are not planned (a gripper) where
+        joint_states have them; None while there is none. Queries that have them elsewhere get a robot of their own, and
+        so do those for another group of the SRDF. Methods name groups as `group_named` does: "" is the robot's own
     objects: what stands around, what is carried, what may touch; changed by `take`
     frames: that messages may name; "" is the root
     refused: why the description that came last is not planned with, None when it is or none came
-    warm_planners: {(planner, device)} that are compiled for the robot
+    warm_planners: {(planner, device, group)} that are compiled
     lock: of requests that are answered beside each other
     """
 
     def __init__(self, values: ArmParameters, transforms: Transforms | None = None) -> None:
         self.values = values
-        self.robot: RobotModel | None = None
         self.refused: Exception | None = None
         self.objects = SceneObjects()
         self.frames = RobotFrames({}, "", transforms)
-        self.warm_planners: set[tuple[str, str]] = set()
-        self._described: Any = None  # a RobotModel that carries nothing, as it was loaded
-        self._bare: Any = None  # one that carries nothing, its other joints at `_fixed`
+        self.warm_planners: set[tuple[str, str, str]] = set()
+        self._view: Any = None  # the RobotView of `robot`
+        self._groups: dict[str, RobotView] = {}  # of other groups, as the last query for each had it
         self._robots: dict[tuple, RobotModel] = {}  # of queries, by their other joints and what is carried
         self._transforms, self._outside = transforms, Outside()
-        self._urdf = ""
-        self._fixed: dict[str, float] = {}  # joints that are not planned
-        # by seat and whether the robot is the scene's: what it was made for, and it
-        self._checkers: dict[tuple[int, bool], tuple[tuple, CollisionChecker]] = {}
+        self._source = "", ""
+        # by seat, group and whether the robot is the scene's: what it was made for, and it
+        self._checkers: dict[tuple[int, str, bool], tuple[tuple, CollisionChecker]] = {}
         self.lock = threading.RLock()
+
+    @property
+    def robot(self) -> RobotModel | None:
+        return self._view.robot if self._view else None
 
     def take(self, objects: SceneObjects) -> None:
         """Put other objects in place of those that there are. RobotDescriptionError or ObstacleError when the robot
@@ -71,64 +75,102 @@ class PlanningScene:
         check_obstacles(len(ours), sum(one.triangles for one in ours), self.values)
         self._put(objects)
 
-    def load_robot(self, urdf: str, now: float) -> None:
-        """Take a robot (URDF text, or the path of its file) and its scene file."""
-        if urdf == self._urdf:
+    def load_robot(self, urdf: str, now: float, srdf: str = "") -> None:
+        """Take a robot (URDF text, or the path of its file) and its scene file. srdf: the text of its SRDF where the
+        parameters give none"""
+        if (urdf, srdf) == self._source:
             return
-        values, bare = self.values, read_robot(urdf, self.values)
+        values, bare = self.values, read_robot(urdf, self.values, srdf)
         objects = self.objects.remove_from(Source.FILE)
         if values.scene_file:
             world = load_scene(values.scene_file, fixed_frames(bare))
             objects = objects.add(*(object_of_world(world, name, Source.FILE) for name in world.names))
         outside = Outside(outside_frame(bare))
         frames = self.frames_of(bare, outside)
-        self.robot = self._carrying(bare, objects)
-        self._described, self._bare, self.frames, self.objects, self._outside = bare, bare, frames, objects, outside
-        self._fixed = {name: float(np.clip(0.0, *limits)) for name, limits in bare.other_joints.items()}
-        self._urdf, self._robots, self._checkers, self.warm_planners = urdf, {}, {}, set()
+        self._view = RobotView(bare, objects)
+        self.frames, self.objects, self._outside, self._source = frames, objects, outside, (urdf, srdf)
+        self._groups, self._robots, self._checkers, self.warm_planners = {}, {}, {}, set()
         self.forget_expired(now)
+
+    def group_named(self, name: str) -> str:
+        """The group that a request names, "" for the one that the parameters choose: that of parameter `group`, or else
+        any whose joints are those that are planned. Without an SRDF there are no groups, and any name stands for these.
+        RequestError with INVALID_GROUP_NAME where it cannot be planned."""
+        robot, own = self.require_robot(), self.values.group
+        if not name or not robot.groups or name == own:
+            return ""
+        if not own and set(robot.groups.get(name, ())) == set(robot.joint_names):
+            return ""
+        if name not in self._groups:
+            try:
+                self._groups[name] = RobotView(self._view.described.of_group(name), self.objects)
+            except RobotDescriptionError as error:
+                known = shortened(", ".join(robot.groups))
+                text = f"group '{name}' cannot be planned: {error}; groups of the SRDF: {known}"
+                raise RequestError(codes.INVALID_GROUP_NAME, text) from error
+        return name
+
+    def group_of_joints(self, names: Collection[str]) -> str:
+        """The group whose joints these are; the robot's own where none has them."""
+        robot, wanted = self.require_robot(), set(names)
+        if wanted == set(robot.joint_names):
+            return ""
+        return self.group_named(next((name for name, joints in robot.groups.items() if set(joints) == wanted), ""))
+
+    def described(self, group: str = "") -> RobotModel:
+        """The robot as one of its groups is planned, as it was loaded, which carries nothing."""
+        self.require_robot()
+        return self._view_of(group).described
 
     def stands(self, positions: Mapping[str, float]) -> bool:
         """Are the joints that are not planned where {joint: rad or m} says? From any thread."""
-        return self.robot is None or self._others_at(positions) is self._fixed
+        view = self._view
+        return view is None or view.others_at(positions, self.values.fixed_joint_tolerance) is view.fixed
 
     def follow(self, positions: Mapping[str, float]) -> None:
         """Place joints that are not planned (a gripper) where joint_states have them."""
-        fixed = self._others_at(positions)
-        if self._described is None or fixed is self._fixed:
+        if self.stands(positions):
             return
-        bare = self._described.with_other_joints(fixed)
-        self.frames, self.robot = self.frames_of(bare), self._carrying(bare, self.objects)
-        self._bare, self._fixed = bare, fixed
+        view = self._view
+        view.put(view.others_at(positions, self.values.fixed_joint_tolerance), self.objects)
+        self.frames = self._frames_of(view.robot, self._outside)
 
-    def robot_among(self, objects: SceneObjects, positions: Mapping[str, float] = AS_MEASURED) -> RobotModel:
+    def robot_among(
+        self, objects: SceneObjects, positions: Mapping[str, float] = AS_MEASURED, group: str = ""
+    ) -> RobotModel:
         """The robot of a query: it carries what the objects say, and has joints that are not planned at {joint: rad or
         m}, by default where joint_states have them. The scene's own robot where that is so.
 
-        positions: brought into the limits; joints that the robot lacks are ignored
+        positions: brought into the limits; joints that the robot lacks are ignored. For another group it must have what
+            the scene's robot plans, else RequestError
         """
-        robot, fixed = self.require_robot(), self._others_at(positions)
-        if fixed is self._fixed and (objects is self.objects or objects.carriage == self.objects.carriage):
-            return robot
+        self.require_robot()
+        view = self._view_of(group)
+        fixed = view.others_at(positions, self.values.fixed_joint_tolerance)
+        if group:
+            self._require_others(group, positions)
+            view.put(fixed, objects)
+        if view.is_it(fixed, objects):
+            return view.robot
         key = tuple(fixed.items()), objects.carriage
         robot = self._robots.pop(key, None)
         if robot is None:
-            bare = self._bare if fixed is self._fixed else self._described.with_other_joints(fixed)
-            robot = objects.robot(bare)
+            robot = objects.robot(view.with_others(fixed))
         self._robots = dict([*self._robots.items()][1 - MOST_ROBOTS :]) | {key: robot}
         return robot
 
     def frames_of(self, robot: RobotModel, outside: Outside | None = None) -> RobotFrames:
         """The frames that messages may name, as a robot has them. outside: of another description than the scene's"""
-        if robot is self.robot:
-            return self.frames
+        return self.frames if robot is self.robot else self._frames_of(robot, outside or self._outside)
+
+    def _frames_of(self, robot, outside):
         fixed, prefix = fixed_frames(robot), self.values.frame_prefix
         known = {prefix + name: T for name, T in fixed.items()} | fixed | {"": np.eye(4)}
         if self.values.world_frame:
             known[self.values.world_frame] = np.eye(4)
         moved = robot.tree.moved_links if robot.tree else frozenset()
         moved |= {prefix + name for name in moved}
-        return RobotFrames(known, prefix + robot.root_link, self._transforms, moved, outside or self._outside)
+        return RobotFrames(known, prefix + robot.root_link, self._transforms, moved, outside)
 
     def change_obstacles(self, message: MarkerArray, now: float) -> None:
         """Apply a MarkerArray of the topic (ADD, MODIFY, DELETE, DELETEALL), all of it or nothing.
@@ -173,15 +215,19 @@ class PlanningScene:
         return objects.add(*(marker_object(marker, self.frames, 0.0) for marker in request.obstacles.markers))
 
     def checker_for(
-        self, objects: SceneObjects, margin: float = 0.0, positions: Mapping[str, float] = AS_MEASURED
+        self, objects: SceneObjects, margin: float = 0.0, positions: Mapping[str, float] = AS_MEASURED, group: str = ""
     ) -> CollisionChecker:
         """CollisionChecker of `robot_among` the objects at the positions; `.robot` and `.world` are those.
 
         A thread of the worker keeps its checker, and so what it has packed of obstacles that stay, and gets another one
-        only for another robot or device; queries with robots of their own have a second one.
+        only for another robot or device; queries with robots of their own have a second one, and each group has one.
         """
-        robot, device, motion = self.robot_among(objects, positions), self.values.device, self.values.motion_check
-        made_for, key = (device, motion), (seat(), robot is self.robot)
+        robot, device, motion = (
+            self.robot_among(objects, positions, group),
+            self.values.device,
+            self.values.motion_check,
+        )
+        made_for, key = (device, motion), (seat(), group, robot is self.robot)
         before, checker = self._checkers.get(key, (None, None))
         if checker is None or before != made_for or checker.robot is not robot:
             checker = CollisionChecker(robot, objects.world, device_of_seat(device), motion, margin)
@@ -203,15 +249,20 @@ class PlanningScene:
                 checker.world = self.objects.world
                 checker.prepare()
 
-    def contact_ahead(self, motion: MotionUnderWay, phase: float) -> str:
+    def contact_ahead(self, motion: MotionUnderWay, phase: float, positions: Mapping[str, float]) -> str:
         """What a motion meets after `phase` seconds, "" when all of it is proven free, which is not checked again in
-        the same state of the scene."""
-        state = self.objects, self.robot  # replaced, never changed, when the scene changes
+        the same state of the scene. positions: {joint: rad or m} as measured"""
+        self.require_robot()
+        views = {"": self._view} | self._groups
+        group = next((name for name, view in views.items() if view.described.tree is motion.robot.tree), None)
+        if group is None:
+            return "another robot was described"
+        others = positions if group else AS_MEASURED
+        # replaced, never changed, when the scene changes
+        state = self.objects, self.robot_among(self.objects, others, group)
         if all(now is before for now, before in zip(state, motion.scene, strict=True)):
             return ""
-        if self.require_robot().tree is not motion.robot.tree:
-            return "another robot was described"
-        checker = self.checker_for(self.objects, motion.margin)
+        checker = self.checker_for(self.objects, motion.margin, others, group)
         met = first_contact(checker, motion.curve.remaining_path(phase))
         motion.scene = motion.scene if met else state
         return met
@@ -229,34 +280,36 @@ class PlanningScene:
         return self.robot
 
     def _put(self, objects):
-        self.robot, self.objects = self._carrying(self._bare, objects), objects
+        if self._view is not None:
+            self._view.put(self._view.fixed, objects)
+        self.objects = objects
 
-    def _carrying(self, bare, objects):
-        """The robot with what it carries; the same one as before where that is the same."""
-        if bare is None:
-            return None
-        same = bare is self._bare and objects.carriage == self.objects.carriage
-        return self.robot if same and self.robot is not None else objects.robot(bare)
+    def _view_of(self, group):
+        return self._groups[group] if group else self._view
 
-    def _others_at(self, positions):
-        """{joint: rad or m} of the joints that are not planned; `_fixed` itself where none is elsewhere."""
-        known, joints = self._fixed, self.require_robot().other_joints
-        fixed = known | {
-            name: float(np.clip(positions[name], *limits)) for name, limits in joints.items() if name in positions
-        }
-        tolerance = self.values.fixed_joint_tolerance
-        return fixed if any(abs(fixed[name] - known.get(name, np.inf)) > tolerance for name in fixed) else known
+    def _require_others(self, group, positions):
+        """RequestError where nobody knows where joints are that carry, or may meet, those of another group."""
+        for joint in self._view.described.joint_names:
+            if joint not in positions and joint in self._groups[group].described.other_joints:
+                text = f"group '{group}' is planned where the other joints are, but the position of joint '{joint}'"
+                raise RequestError(
+                    codes.ROBOT_STATE_STALE, f"{text} is not known: joint_states has brought none lately"
+                )
 
 
-def read_robot(urdf: str, values: Any) -> RobotModel:
-    """The robot of a URDF, text or path, as the parameters srdf_file, package_dirs, joints, group, tip_link say."""
+def read_robot(urdf: str, values: Any, srdf: str = "") -> RobotModel:
+    """The robot of a URDF, text or path, as the parameters srdf_file, robot_description_semantic, package_dirs, joints,
+    group, tip_link say. srdf: the text of its SRDF where they give none"""
     folders, joints, group = values.package_dirs or (), values.joints or None, values.group or None
-    robot = load_urdf(urdf, srdf=values.srdf_file or None, package_dirs=folders, joints=joints, group=group)
-    if values.tip_link and values.tip_link not in robot.link_names:
+    srdf = values.srdf_file or values.robot_description_semantic or srdf
+    robot = load_urdf(urdf, srdf=srdf or None, package_dirs=folders, joints=joints, group=group)
+    if not values.tip_link:
+        return robot
+    if values.tip_link not in robot.link_names:
         links = shortened(", ".join(robot.link_names))
         text = f"parameter tip_link is '{values.tip_link}', which robot '{robot.name}' lacks; its links: {links}"
         raise RequestError(codes.INVALID_LINK_NAME, text)
-    return robot
+    return replace(robot, tip_link=values.tip_link, tip_reason="parameter tip_link")
 
 
 def _deletes(marker, one):

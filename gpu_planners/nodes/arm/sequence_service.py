@@ -40,7 +40,7 @@ def answer(arm: ArmServices, request: PlanSequence.Request, response: PlanSequen
     with arm.scene.lock:
         objects, checker, frames, start = asked_scene(arm, request, margin)
         start = inside_limits(checker.robot, start, settings)
-        robot, tip_link = checker.robot, values.tip_link or checker.robot.tip_link
+        robot, tip_link = checker.robot, checker.robot.tip_link
         segments = [
             _segment(message, f"segment {i}", request, values, robot, frames)
             for i, message in enumerate(request.segments)
@@ -54,7 +54,7 @@ def answer(arm: ArmServices, request: PlanSequence.Request, response: PlanSequen
         time_limit_s=settings.time_limit_s,
         allow_partial=request.allow_partial,
     )
-    with answered_with(codes.INVALID_LINK_NAME, RobotDescriptionError, f"parameter tip_link '{tip_link}': "):
+    with answered_with(codes.INVALID_LINK_NAME, RobotDescriptionError, f"tip link '{tip_link}': "):
         result = sequence.solve(start, segments, checker, PLANNERS[name], how, tip_link, request.seed)
     response.fraction, response.planning_time_s = result.fraction, result.time_s
     if result.trajectory is None:
@@ -123,7 +123,7 @@ def _segment(message, what, request, values, robot, frames):
         text = f"{what}: the translation is {vector.tolist()}; allowed: finite numbers"
         raise RequestError(codes.GOAL_STATE_INVALID, text)
     frame = message.translation.header.frame_id
-    if frame == (values.tip_link or robot.tip_link) and frame not in frames:
+    if frame == robot.tip_link and frame not in frames:
         return Straight(translation=vector, along_tool=True, **more)
     T_root_frame = frame_transform(frames, frame, f"{what}: the translation")
     return Straight(translation=T_root_frame[:3, :3] @ vector, **more)

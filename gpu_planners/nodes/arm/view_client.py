@@ -29,12 +29,16 @@ from ..common.ros import BEST_EFFORT, LATCHED
 from .conversions import joint_state, path_of, points_of, pose_message, pose_of, trajectory_of
 from .marker_objects import marker_shapes
 from .planning_scene import read_robot
+from .semantics import TOPIC as SEMANTICS
 
 PATIENCE_S = 10.0  # for the node to be found, and for its robot
 SLACK_S = 30.0  # more than a request's own time: the node may have others to answer, or to compile
 FIRST_WORLD_S = 2.0  # for its obstacles, which it publishes when it sees that someone looks
 GRAIN = 1e-6  # metres to which the corners of voxels are rounded
-PARAMETERS = ("robot_description_file", "srdf_file", "package_dirs", "group", "joints", "tip_link")
+PARAMETERS = (
+    *("robot_description_file", "srdf_file", "robot_description_semantic", "package_dirs"),
+    *("group", "joints", "tip_link"),
+)
 
 
 class ViewClient:
@@ -58,11 +62,14 @@ class ViewClient:
         self._thread.start()
         try:
             values = self._ask_parameters()
-            self.robot = read_robot(values.robot_description_file or self._description_of_topic(), values)
+            urdf = values.robot_description_file or self._text_of("robot_description")
+            known = values.srdf_file or values.robot_description_semantic or not self._publishes(SEMANTICS)
+            srdf = "" if known else self._text_of(SEMANTICS)
+            self.robot = read_robot(urdf, values, srdf)
         except BaseException:
             self.close()
             raise
-        self.tip = values.tip_link or self.robot.tip_link
+        self.tip = self.robot.tip_link
         namespace = self.name.rpartition("/")[0]
         self._plans = self._node.create_client(PlanMotion, f"{self.name}/plan_motion")
         self._first_world = threading.Event()
@@ -106,8 +113,12 @@ class ViewClient:
         values = zip(PARAMETERS, map(parameter_value_to_python, answer.values), strict=True)
         return SimpleNamespace(**{name: as_tuple(value) for name, value in values})
 
-    def _description_of_topic(self):
-        topic, came = f"{self.name.rpartition('/')[0]}/robot_description", queue.SimpleQueue[String]()
+    def _publishes(self, topic):
+        """Does somebody publish this topic of the node's namespace?"""
+        return bool(self._node.count_publishers(f"{self.name.rpartition('/')[0]}/{topic}"))
+
+    def _text_of(self, topic):
+        topic, came = f"{self.name.rpartition('/')[0]}/{topic}", queue.SimpleQueue[String]()
         self._node.create_subscription(String, topic, came.put, LATCHED)
         try:
             return came.get(timeout=PATIENCE_S).data

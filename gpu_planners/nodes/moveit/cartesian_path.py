@@ -21,13 +21,12 @@ from ..common.request_error import RequestError, answered_with, check_count, one
 from ..common.worker import device_of_seat
 from .constraints import is_empty
 from .industrial import follow
-from .requests import MotionQuery, PlannedMotion, check_group, check_speed, check_start
+from .requests import MotionQuery, PlannedMotion, check_speed, check_start
 from .shapes import read_pose
 
 
-def check_request(request: GetCartesianPath.Request, robot: RobotModel, values: ArmParameters) -> None:
+def check_request(request: GetCartesianPath.Request, values: ArmParameters) -> None:
     """Refuse what no path can honour; RequestError with a code and a text."""
-    check_group(request.group_name, robot, values)
     check_count("waypoints", len(request.waypoints), "max_goals", values, codes.INVALID_GOAL_CONSTRAINTS)
     if not request.waypoints:
         raise RequestError(codes.INVALID_GOAL_CONSTRAINTS, "the request has no waypoints: give at least one")
@@ -58,7 +57,7 @@ def plan(query: MotionQuery) -> tuple[PlannedMotion, float]:
     check_start(query.checker, query.start)
     start = inside_limits(robot, query.start, getattr(values, values.planner))
     query = query._replace(start=start)
-    link = request.link_name or values.tip_link or robot.tip_link
+    link = request.link_name or robot.tip_link
     query.reference.check_link(link, "the request")
     tip = Tip(robot, link)
     T_start = tip.pose(start[None])[0]

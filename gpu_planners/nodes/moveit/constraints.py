@@ -164,7 +164,9 @@ def link_poses(robot: RobotModel, link: str, q: np.ndarray) -> np.ndarray:
 
 
 def _joint(message: JointConstraint, reference: Reference, what: str) -> JointBand:
-    robot, name = reference.robot, message.joint_name
+    robot = reference.robot
+    message = _of_leader(message, robot)
+    name = message.joint_name
     if name not in robot.joint_names:
         raise _wrong(f"{what} names the joint '{name}'; the planner plans {', '.join(robot.joint_names)}")
     below, above = message.tolerance_below, message.tolerance_above
@@ -181,6 +183,24 @@ def _joint(message: JointConstraint, reference: Reference, what: str) -> JointBa
         text = f"{what} asks for {asked}, outside its limits {lower:g} to {upper:g}"
         raise RequestError(codes.GOAL_STATE_INVALID, text)
     return band
+
+
+def _of_leader(message: JointConstraint, robot: RobotModel) -> JointConstraint:
+    """A constraint of a joint that mimics a planned one, as one of that joint; others as they are."""
+    if message.joint_name not in robot.mimic_joints or message.joint_name not in robot.frame_names:
+        return message
+    frame = robot.frames[robot.frame_names.index(message.joint_name)]
+    factor = float(frame["multiplier"])
+    if not factor:
+        return message
+    below, above = message.tolerance_below / abs(factor), message.tolerance_above / abs(factor)
+    return JointConstraint(
+        joint_name=robot.joint_names[frame["joint"]],
+        position=(message.position - float(frame["offset"])) / factor,
+        tolerance_below=below if factor > 0 else above,
+        tolerance_above=above if factor > 0 else below,
+        weight=message.weight,
+    )
 
 
 def _position(message: PositionConstraint, reference: Reference, what: str) -> PositionRegion:

@@ -10,6 +10,7 @@ from ...errors import ConfigurationError
 from ..arm import codes
 from ..arm.arm_services import ArmServices
 from ..arm.move_run import MotionUnderWay, TaskPlan
+from ..arm.planning_scene import AS_MEASURED
 from ..common.request_error import RequestError, answered_with
 from ..player.trajectories import check_trajectory, curve_of
 
@@ -22,11 +23,13 @@ def given_motion(arm: ArmServices, asked: RobotTrajectory, margin: float) -> Tas
 
     margin: metres kept from obstacles; RequestError names what is wrong
     """
-    robot, trajectory = arm.scene.require_robot(), asked.joint_trajectory
+    trajectory = asked.joint_trajectory
+    group = arm.scene.group_of_joints(trajectory.joint_names)
+    robot = arm.scene.robot_among(arm.scene.objects, arm.measured() or {} if group else AS_MEASURED, group)
     if asked.multi_dof_joint_trajectory.points:
         raise _wrong("joints of several degrees of freedom are not executed")
     trajectory.header.stamp = Time()
-    q = arm.place()
+    q = arm.place(robot)
     if q is None:
         raise RequestError(codes.ROBOT_STATE_STALE, "joint_states has not brought every planning joint lately")
     rest = State(q, np.zeros_like(q), np.zeros_like(q))
@@ -38,7 +41,7 @@ def given_motion(arm: ArmServices, asked: RobotTrajectory, margin: float) -> Tas
     motion = MotionUnderWay(curve, robot, (None, None), margin)
     if met := arm.contact_ahead(motion, 0.0):
         raise _wrong(f"the trajectory is not free: {met}")
-    return TaskPlan(codes.SUCCESS, "", motion, trajectory)
+    return TaskPlan(codes.SUCCESS, "", motion, trajectory, group=group)
 
 
 def beyond_limits(curve: Spline, robot: RobotModel, share: float) -> str:

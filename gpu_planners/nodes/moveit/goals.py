@@ -1,8 +1,8 @@
 """Collision-free configurations of a goal region, those first that a request asks for most of all.
 
 Joints are drawn from their bands, at first the goal's own values and then what is near them. One link is placed by
-inverse kinematics at poses drawn from the region, the centre first. What that cannot do, several links or tolerances
-that differ much, is left to `project`.
+inverse kinematics at poses drawn from the region, the centre first; so are several that no joint moves together. What
+that cannot do, other links or tolerances that differ much, is left to `project`.
 """
 
 import math
@@ -14,6 +14,7 @@ import numpy as np
 
 from ...arm import CollisionChecker, RobotModel
 from ...arm.robot.inverse_kinematics import nearest_turn
+from ...arm.robot.tip import Tip
 from ...errors import RobotDescriptionError
 from ..arm import codes
 from ..arm.plan_service import TRIED
@@ -111,7 +112,8 @@ def goals_in(
     if not region.links:
         found, first = _from_bands(region, judge, start, rng)
     else:
-        found, first = np.zeros((0, checker.robot.dof)), 0
+        found = _placed_apart(region, judge, start, count, until, rng)
+        first = len(found)
         for poses in ROUNDS if _is_one_pose(region) else ():
             found = np.concatenate([found, _nearest(_placed(region, judge, start, count, poses, until, rng), start)])
             first = len(found) if poses == 1 else first
@@ -174,6 +176,33 @@ def _placed(region, judge, start, count, poses, until, rng):
             targets, judge, link=region.links[0], seed_q=start, solutions=TRIED * count, time_limit_s=left, **options
         )
     return np.concatenate([solutions.q for solutions in found])
+
+
+def _placed_apart(region, judge, start, count, until, rng):
+    """(K, dof) of a region of several links that no joint moves together, such as the tools of two arms: each link by
+    inverse kinematics at the centre of its part, and what goes together; nearest to the start first."""
+    robot = judge.robot
+    parts = [
+        Region(region.what, (), _of_link(region.positions, link), _of_link(region.orientations, link))
+        for link in region.links
+    ]
+    moving = [robot.link_frame[robot.link_index(link)] >= 0 for link in region.links]
+    if len(parts) < 2 or not all(moving) or not all(map(_is_one_pose, parts)):
+        return np.zeros((0, robot.dof))
+    moves = [Tip(robot, link).moves for link in region.links]
+    if np.sum(moves, axis=0).max() > 1:
+        return np.zeros((0, robot.dof))
+    q = start[None]
+    for part, moved in zip(parts, moves, strict=True):
+        alone = _placed(part, Judge(robot, part, None), start, count, 1, until, rng)
+        pairs = np.repeat(q, len(alone), axis=0)
+        pairs[:, moved] = np.tile(alone, (len(q), 1))[:, moved]
+        q = _nearest(pairs, start)[:DRAWN]
+    return q[judge.configurations_valid(q)]
+
+
+def _of_link(parts, link):
+    return tuple(part for part in parts if part.link == link)
 
 
 def _out_of_reach(region, link, robot, start, until):

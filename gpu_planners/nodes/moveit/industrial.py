@@ -99,7 +99,7 @@ def _pose(kind, goal, query):
         return link, T
     if len(goal.joints) != robot.dof:
         raise _wrong_goal(f"{kind} takes a goal of all {robot.dof} joints or a pose, got {len(goal.joints)} joints")
-    link = query.values.tip_link or robot.tip_link
+    link = robot.tip_link
     if kind == "CIRC" and request.path_constraints.position_constraints:
         link = request.path_constraints.position_constraints[0].link_name
         if link not in robot.link_names:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from moveit_msgs.msg import MotionPlanRequest, RobotTrajectory
 
-from ...arm import RobotModel, upright
+from ...arm import upright
 from ...arm.motion.estimate import estimated_duration
 from ...arm.planners.settings import LEAST_TIME_S
 from ..arm import codes
@@ -19,15 +19,14 @@ from ..common.request_error import RequestError, check_count, one_line
 from . import industrial
 from .constraints import read_constraints, read_path_constraints
 from .goals import goals_in
-from .requests import INDUSTRIAL, MotionQuery, PlannedMotion, check_group, check_speed, check_start, kind_of
+from .requests import INDUSTRIAL, MotionQuery, PlannedMotion, check_speed, check_start, kind_of
 
 GOAL_TIME = 0.5  # part of the time that goals may take
 FIRST_TIME = 0.5  # part of what is left of it, for a search for the goals that are asked for most of all
 
 
-def check_request(request: MotionPlanRequest, robot: RobotModel, values: ArmParameters) -> None:
+def check_request(request: MotionPlanRequest, values: ArmParameters) -> None:
     """Refuse what no plan can honour, before anything is made of it; RequestError with a code and a text."""
-    check_group(request.group_name, robot, values)
     kind_of(request, values)
     if not request.goal_constraints:
         raise RequestError(codes.INVALID_GOAL_CONSTRAINTS, "the request has no goal: goal_constraints is empty")

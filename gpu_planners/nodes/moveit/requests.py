@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from moveit_msgs.msg import MotionPlanRequest, RobotTrajectory
 
-from ...arm import CollisionChecker, RobotModel
-from ...errors import shortened
+from ...arm import CollisionChecker
 from ..arm import codes
 from ..arm.parameters import PLANNERS, ArmParameters
 from ..common.request_error import RequestError
@@ -25,6 +24,7 @@ class MotionQuery(NamedTuple):
     """A request to plan, and what planning it needs.
 
     request: MotionPlanRequest or GetCartesianPath.Request; start: (dof,)
+    checker: of the robot as the request's group is planned
     reference: frames and objects at the start state
     """
 
@@ -73,23 +73,6 @@ def kind_of(request: MotionPlanRequest, values: ArmParameters) -> str:
         text = f"planner_id '{name}' of pipeline_id '{pipeline}' is not planned here; allowed: {known}"
         raise RequestError(codes.PLANNING_FAILED, text)
     return kind
-
-
-def check_group(name: str, robot: RobotModel, values: ArmParameters) -> None:
-    """RequestError with INVALID_GROUP_NAME for a group that is not planned.
-
-    Planned is the parameter `group`, or else a group of the SRDF whose joints are those that are planned. Without an
-    SRDF there are no groups, and any name stands for the planning joints.
-    """
-    if not name or not robot.groups or name == values.group:
-        return
-    if not values.group and set(robot.groups.get(name, ())) == set(robot.joint_names):
-        return
-    planned = f"'{values.group}', parameter group" if values.group else f"the joints {', '.join(robot.joint_names)}"
-    there = "is not planned here" if name in robot.groups else "is unknown"
-    known = shortened(", ".join(robot.groups))
-    text = f"group '{name}' {there}: this node plans {planned}; groups of the SRDF: {known}"
-    raise RequestError(codes.INVALID_GROUP_NAME, text)
 
 
 def check_speed(request: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from moveit_msgs.msg import MotionPlanRequest, MotionSequenceItem, RobotTrajectory
 
-from ...arm import RobotModel, sequence
+from ...arm import sequence
 from ...arm.robot.tip import Tip
 from ...arm.segments import BLEND, Direct, Free, Later
 from ...errors import RobotDescriptionError, SettingsError
@@ -34,17 +34,22 @@ STANDING = 1e-9  # rad/s or m/s: below it the robot stands
 GOAL_TIME = 0.5  # part of an item's time that its goals may take
 
 
-def check_items(items: Sequence[MotionSequenceItem], robot: RobotModel, values: ArmParameters) -> None:
-    """Refuse what no plan can honour, before anything is made of it; RequestError with a code and a text."""
-    check_count("items", len(items), "max_segments", values, codes.FAILURE)
+def group_of(items: Sequence[MotionSequenceItem]) -> str:
+    """The one group that items name, or ""; RequestError where they name several."""
     groups = list(dict.fromkeys(item.req.group_name for item in items if item.req.group_name))
     if len(groups) > 1:
         named = ", ".join(f"'{one}'" for one in groups)
         raise RequestError(codes.INVALID_GROUP_NAME, f"a sequence is of one group; its items name {named}")
+    return next(iter(groups), "")
+
+
+def check_items(items: Sequence[MotionSequenceItem], values: ArmParameters) -> None:
+    """Refuse what no plan can honour, before anything is made of it; RequestError with a code and a text."""
+    check_count("items", len(items), "max_segments", values, codes.FAILURE)
     planners: dict[str, int] = {}  # of free motions, and the first item that has it
     for i, item in enumerate(items):
         with _of_item(i):
-            planning.check_request(item.req, robot, values)
+            planning.check_request(item.req, values)
             if i and not says_nothing(item.req.start_state, STATE):
                 text = "it has a start_state; allowed: in item 0 only, for each begins where the one before it ends"
                 raise RequestError(codes.INVALID_ROBOT_STATE, text)
@@ -65,11 +70,9 @@ def check_items(items: Sequence[MotionSequenceItem], robot: RobotModel, values: 
 
 
 def first_request(items: Sequence[MotionSequenceItem], values: ArmParameters) -> tuple[MotionPlanRequest, str]:
-    """The request that says where the sequence begins and for which group, and the planner of its free motions."""
+    """The request that says where the sequence begins, and the planner of its free motions."""
     kinds = [kind_of(item.req, values) for item in items]
-    request = items[0].req
-    request.group_name = next((item.req.group_name for item in items if item.req.group_name), "")
-    return request, next((kind for kind in kinds if kind in PLANNERS), values.planner)
+    return items[0].req, next((kind for kind in kinds if kind in PLANNERS), values.planner)
 
 
 def plan(query: MotionQuery, items: Sequence[MotionSequenceItem]) -> PlannedMotion:
@@ -81,7 +84,7 @@ def plan(query: MotionQuery, items: Sequence[MotionSequenceItem]) -> PlannedMoti
     start = inside_limits(robot, query.start, settings)
     limits = [item.req.allowed_planning_time or settings.time_limit_s for item in items]
     asked = [_Item(i, item, query, max(limit, 0.0)) for i, (item, limit) in enumerate(zip(items, limits, strict=True))]
-    link = _link_of(asked, start) or values.tip_link or robot.tip_link
+    link = _link_of(asked, start) or robot.tip_link
     how = sequence.Settings(
         planning=replace(settings_on(checker.device, settings), time_limit_s=max(limits)),
         line=values.line,

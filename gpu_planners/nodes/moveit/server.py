@@ -36,7 +36,7 @@ from .answers import code_message
 from .given_motion import given_motion
 from .objects import OCTOMAP, change, change_attached
 from .reference import Beside, Reference
-from .requests import INDUSTRIAL, SOURCE, MotionQuery, check_group, kind_of
+from .requests import INDUSTRIAL, SOURCE, MotionQuery, kind_of
 from .solutions import SolutionRun
 from .standing import check_standing
 
@@ -141,7 +141,7 @@ class MoveItServer:
             )
             return result, motion, robot
 
-        return self._plan_or_move(goal, MoveGroup, self._group, request, planned)
+        return self._plan_or_move(goal, MoveGroup, self._group, request, request.group_name, planned)
 
     def _move_through(self, goal):
         items, diff = goal.request.request.items, goal.request.planning_options.planning_scene_diff
@@ -153,7 +153,8 @@ class MoveItServer:
             response = self._sequence_response("sequence_move_group", motion, start)
             return MoveGroupSequence.Result(response=response), motion, robot
 
-        return self._plan_or_move(goal, MoveGroupSequence, self._sequences, items[0].req, planned)
+        group = sequences.group_of(items)
+        return self._plan_or_move(goal, MoveGroupSequence, self._sequences, items[0].req, group, planned)
 
     def _plan_sequence(self, request, response):
         response.response = self._nothing_asked()
@@ -176,10 +177,10 @@ class MoveItServer:
 
     def _planned_through(self, items, diff):
         """As `_planned`, of the items of a MotionSequenceRequest."""
-        values = self._arm.values
-        sequences.check_items(items, self._scene.require_robot(), values)
+        values, group = self._arm.values, self._scene.group_named(sequences.group_of(items))
+        sequences.check_items(items, values)
         request, planner = sequences.first_request(items, values)
-        query = self._query(request, planner, scenes.is_empty(diff) or diff.is_diff, diff)
+        query = self._query(request, group, planner, scenes.is_empty(diff) or diff.is_diff, diff)
         motion = sequences.plan(query, items)
         return motion, self._shown(motion, query), query.checker.robot
 
@@ -193,28 +194,32 @@ class MoveItServer:
 
     def _planned(self, request, diff):
         """(PlannedMotion, RobotState of its start, RobotModel) of a MotionPlanRequest in the scene with a diff."""
-        planning.check_request(request, self._scene.require_robot(), self._arm.values)
-        query = self._query(request, kind_of(request, self._arm.values), scenes.is_empty(diff) or diff.is_diff, diff)
+        group = self._scene.group_named(request.group_name)
+        planning.check_request(request, self._arm.values)
+        scene_counts = scenes.is_empty(diff) or diff.is_diff
+        query = self._query(request, group, kind_of(request, self._arm.values), scene_counts, diff)
         motion = planning.plan(query)
         return motion, self._shown(motion, query), query.checker.robot
 
     def _follow(self, request, response):
-        cartesian_path.check_request(request, self._scene.require_robot(), self._arm.values)
-        query = self._query(request, "", request.avoid_collisions)
+        group = self._scene.group_named(request.group_name)
+        cartesian_path.check_request(request, self._arm.values)
+        query = self._query(request, group, "", request.avoid_collisions)
         motion, response.fraction = cartesian_path.plan(query)
         response.start_state = self._shown(motion, query)
         response.solution, response.error_code = motion.trajectory, self._succeeded("compute_cartesian_path", motion)
         return response
 
-    def _query(self, request, planner, scene_counts, diff=None):
-        """MotionQuery of a request to plan. scene_counts: does the node's scene count? Then it must be known"""
+    def _query(self, request, group, planner, scene_counts, diff=None):
+        """MotionQuery of a request to plan. group: as of PlanningScene.group_named
+        scene_counts: does the node's scene count? Then it must be known"""
         values = self._arm.values
         if scene_counts:
             self._arm.require_known_scene()
-        self._arm.prepare_planner(planner if planner in PLANNERS else values.planner)
-        reference = self._state_of(request.start_state, "the start state", diff)
+        self._arm.prepare_planner(planner if planner in PLANNERS else values.planner, group)
+        reference = self._state_of(request.start_state, "the start state", group, diff)
         if getattr(request, "avoid_collisions", True):
-            checker = self._checker(reference)
+            checker = self._checker(reference, group)
         else:
             checker = cartesian_path.blind_checker(reference.robot, values.device)
         start = scenes.complete(checker.robot, reference.positions, "the start state")
@@ -236,16 +241,18 @@ class MoveItServer:
 
     # ---- motions that are executed, as those of ~/move ----
 
-    def _plan_or_move(self, goal, kind, action, first, planned):
+    def _plan_or_move(self, goal, kind, action, first, named, planned):
         """Plan a goal of MoveGroup or MoveGroupSequence, or execute it too.
 
         first: the request that says where the motion starts: as in MoveIt, where the robot is if it is executed
+        named: its group
         planned: called for (result, PlannedMotion, RobotModel)
         """
         options, result = goal.request.planning_options, kind.Result()
         if options.plan_only or not self._whole:
             goal.publish_feedback(kind.Feedback(state="PLANNING"))
             return planned()[0], True
+        group = self._scene.group_named(named)
 
         def plan():
             nonlocal result
@@ -253,7 +260,7 @@ class MoveItServer:
             result, motion, robot = planned()
             trajectory = motion.trajectory.joint_trajectory
             under_way = MotionUnderWay.planned(trajectory, robot, self._scene.objects, self._margin(self._beside))
-            return TaskPlan(codes.SUCCESS, motion.text, under_way, trajectory)
+            return TaskPlan(codes.SUCCESS, motion.text, under_way, trajectory, group=group)
 
         def end(code, message, _, plans):
             if code == codes.CONTROL_FAILED and not plans:
@@ -263,18 +270,19 @@ class MoveItServer:
             action.end(goal, _with_code(result, code_message(code, message)), code == codes.SUCCESS)
 
         replans = max(options.replan_attempts, 0) * bool(options.replan)
-        return self._longer(Task("move_group", replans, plan, _feedback(goal, kind), end))
+        return self._longer(Task("move_group", replans, plan, _feedback(goal, kind), end, group=group))
 
     def _execute(self, goal):
         """Execute a motion that was planned before, by whomever."""
-        self._check_controllers(getattr(goal.request, "controller_names", ()))
+        group = self._scene.group_of_joints(goal.request.trajectory.joint_trajectory.joint_names)
+        self._check_controllers(getattr(goal.request, "controller_names", ()), group)
 
         def end(code, message, *_):
             result = ExecuteTrajectory.Result(error_code=code_message(code, message))
             self._trajectories.end(goal, result, code == codes.SUCCESS)
 
         plan = partial(given_motion, self._arm, goal.request.trajectory, self._margin(self._beside))
-        return self._longer(Task("execute_trajectory", 0, plan, _feedback(goal, ExecuteTrajectory), end))
+        return self._longer(Task("execute_trajectory", 0, plan, _feedback(goal, ExecuteTrajectory), end, group=group))
 
     def _execute_solution(self, goal):
         """Execute a solution of MoveIt Task Constructor."""
@@ -292,14 +300,16 @@ class MoveItServer:
 
         parts, margin = goal.request.solution.sub_trajectory, lambda: self._margin(self._beside)
         run = SolutionRun(self._arm, parts, margin, take_scene, feed_back)
-        run.check(self._check_controllers)
-        return self._longer(Task("execute_task_solution", 0, run.plan, lambda *_: None, end, goes_on=True))
+        group = run.check(self._check_controllers)
+        return self._longer(Task("execute_task_solution", 0, run.plan, lambda *_: None, end, goes_on=True, group=group))
 
-    def _check_controllers(self, names):
-        """RequestError where names are given, and none of them is the node's controller."""
-        own, asked = self._arm.values.controller_action, list(names)
+    def _check_controllers(self, names, group):
+        """RequestError where names are given, and none of them is the group's controller."""
+        controllers, asked = self._arm.values.controllers, list(names)
+        own = controllers.get(group, controllers[""])
         if asked and not any(f"/{name.strip('/')}/" in f"/{own.strip('/')}/" for name in asked):
-            text = f"controller_names are {asked}; the node has one controller: '{own}', parameter controller_action"
+            parameter = "group_controllers" if group else "controller_action"
+            text = f"controller_names are {asked}; the joints have one controller: '{own}', parameter {parameter}"
             raise RequestError(codes.CONTROL_FAILED, text)
 
     def _longer(self, task):
@@ -308,19 +318,19 @@ class MoveItServer:
     # ---- queries ----
 
     def _place(self, request, response):
-        ik, values = request.ik_request, self._arm.values
-        check_group(ik.group_name, self._scene.require_robot(), values)
-        reference = self._state_of(ik.robot_state, "the robot_state")
-        checker = self._checker(reference) if ik.avoid_collisions else None
-        return answers.inverse_kinematics(ik, checker, reference, values.tip_link or reference.robot.tip_link)
+        ik = request.ik_request
+        group = self._scene.group_named(ik.group_name)
+        reference = self._state_of(ik.robot_state, "the robot_state", group)
+        checker = self._checker(reference, group) if ik.avoid_collisions else None
+        return answers.inverse_kinematics(ik, checker, reference, reference.robot.tip_link)
 
     def _find_links(self, request, response):
         return answers.forward_kinematics(request, self._state_of(request.robot_state, "the robot_state"))
 
     def _judge(self, request, response):
-        check_group(request.group_name, self._scene.require_robot(), self._arm.values)
-        reference = self._state_of(request.robot_state, "the robot_state")
-        return answers.validity(request, self._checker(reference), reference)
+        group = self._scene.group_named(request.group_name)
+        reference = self._state_of(request.robot_state, "the robot_state", group)
+        return answers.validity(request, self._checker(reference, group), reference)
 
     def _list(self, request, response):
         response.planner_interfaces = [
@@ -392,15 +402,15 @@ class MoveItServer:
             positions = {}
         return Reference(robot, self._scene.frames, self._scene.objects, positions, self._beside)
 
-    def _state_of(self, message, what, diff=None):
-        """Reference of a RobotState over what is measured, in the scene with a diff."""
+    def _state_of(self, message, what, group="", diff=None):
+        """Reference of a RobotState over what is measured, in the scene with a diff; its robot is that of a group."""
         scene, robot = self._scene, self._scene.require_robot()
         state = Reference(robot, scene.frames, scene.objects, self._arm.measured() or {}, self._beside)
         if diff is not None:
             state = scenes.apply(diff, state)
         check_standing(message.multi_dof_joint_state, state, what)
         positions = scenes.read_positions(message, robot, state.positions, what)
-        robot = scene.robot_among(scene.objects, positions)  # of this query alone
+        robot = scene.robot_among(scene.objects, positions, group)  # of this query alone
         reference = Reference(robot, scene.frames_of(robot), state.objects, positions, state.beside)
         return reference.with_objects(scenes.read_carried(message, reference))
 
@@ -408,8 +418,8 @@ class MoveItServer:
         """Metres kept from obstacles: the larger of the node's margin and the scene's padding."""
         return max(beside.margin, self._arm.values.margin)
 
-    def _checker(self, reference) -> CollisionChecker:
-        return self._scene.checker_for(reference.objects, self._margin(reference.beside), reference.positions)
+    def _checker(self, reference, group) -> CollisionChecker:
+        return self._scene.checker_for(reference.objects, self._margin(reference.beside), reference.positions, group)
 
 
 def _feedback(goal, kind):

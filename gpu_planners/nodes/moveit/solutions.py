@@ -37,18 +37,23 @@ class SolutionRun:
         self._take_scene, self._feed_back = take_scene, feed_back
         self._next, self._under_way = 0, False
 
-    def check(self, check_controllers: Callable[[Sequence[str]], None]) -> None:
-        """Refuse what the controller cannot do, before anything moves; RequestError names the sub trajectory.
+    def check(self, check_controllers: Callable[[Sequence[str], str], None]) -> str:
+        """Refuse what controllers cannot do, before anything moves; RequestError names the sub trajectory -> the group
+        of the first one that moves, as of PlanningScene.group_named.
 
-        check_controllers: raises RequestError for names of other controllers
+        check_controllers: raises RequestError for names of other controllers than a group's
         """
-        robot = self._arm.scene.require_robot()
+        scene, first = self._arm.scene, None
         for number, part in enumerate(self._parts):
             with self._of_part(number):
-                check_controllers(part.execution_info.controller_names)
+                trajectory = part.trajectory.joint_trajectory
+                group = scene.group_of_joints(trajectory.joint_names)
+                check_controllers(part.execution_info.controller_names, group)
                 if _moves(part):
+                    first = group if first is None else first
                     with answered_with(codes.INVALID_MOTION_PLAN, ConfigurationError):
-                        check_trajectory(part.trajectory.joint_trajectory, robot.joint_names, 0.0)
+                        check_trajectory(trajectory, scene.described(group).joint_names, 0.0)
+        return first or ""
 
     def plan(self) -> TaskPlan:
         """The next motion, checked as ExecuteTrajectory checks it; none where all is done. The one before has ended."""
