@@ -230,7 +230,7 @@ def test_a_node_that_nobody_spins_ends_though_goals_wait(countdown):
 def test_a_planner_that_cannot_be_loaded_leaves_the_node_ready(running, monkeypatch):
     device = running.plan(request(planner="rrt")).device
     monkeypatch.setattr("gpu_planners.compiling.Part.run", lambda part: 1 / 0)
-    running.node.scene.warm_planners.discard(("rrt", device))
+    running.node.scene.warm_planners.discard(("rrt", device, ""))
     response = running.call(running.client, request(planner="rrt"))
     assert response.code != SUCCESS and "ZeroDivisionError" in response.message
     running.wait_until(lambda: running.status.message == "ready")
