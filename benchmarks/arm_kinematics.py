@@ -34,11 +34,13 @@ class PinocchioArm:
         self.data, self.frame = self.model.createData(), self.model.getFrameId(tip)
         joints = [self.model.joints[self.model.getJointId(name)] for name in robot.joint_names]
         self._q, self._v = [joint.idx_q for joint in joints], [joint.idx_v for joint in joints]
+        self._endless = np.array([joint.nq == 2 for joint in joints])  # given by cosine and sine
 
     def pose(self, q):
         """pinocchio's pose of the tip."""
         full = self._pin.neutral(self.model)
-        full[self._q] = q
+        full[self._q] = np.where(self._endless, np.cos(q), q)
+        full[np.array(self._q)[self._endless] + 1] = np.sin(np.asarray(q)[self._endless])
         self._pin.framesForwardKinematics(self.model, self.data, full)
         return self.data.oMf[self.frame]
 

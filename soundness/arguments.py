@@ -44,7 +44,7 @@ ROOT = Path(__file__).parents[1]
 SLOW_S = 10.0  # once its code is compiled, no small answer takes longer, not even on a busy machine
 MADE_HERE = (  # classes that the package makes: nobody calls their constructors
     "Line PlanningResult PoseSolutions RobotModel Trajectory SequenceResult Report Dataset FleetPlan PathSet Conflict "
-    "ConvexShape Meeting PathReport Arc ThreadExchange Execution State Segment"
+    "ConvexShape Meeting PathReport Arc ThreadExchange Execution State Segment Volume"
 ).split()
 INNER = {"PathSet.of_moves", "CollisionChecker.device_scene", "BandedPlanner.update"}  # engines; what never works
 OWN = {"njit", "lean_njit", "cuda_jit", "told_if_slow", "shown", "shortened"}  # for the package's own code
@@ -267,6 +267,10 @@ def world():
     return made
 
 
+def upright():
+    return gpu_planners.arm.upright.Upright(robot(), "tool", (0, 0, 1), (0, 0, 1), 0.2)
+
+
 def shape():
     from gpu_planners.arm.geometry.shapes import ConvexShape
 
@@ -433,6 +437,7 @@ def planner():
 
 
 TILES = [[0, 0], [7, 7]]
+CONSTRAINTS = ("Upright", "Constraint", "Orientation", "Within", "Position", "Tilt", "JointRange")
 WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what works, or a function that makes it
     name: value
     for value, names in (
@@ -524,7 +529,17 @@ WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what 
         (lambda: spline().at, "Simulation.advance.reference"),
         ("cpu", "device.model_of.device device devices"),
         ((0.0, 0.0, 1.0), "Upright.axis axis direction"),
-        (0.2, "Upright.tolerance"),
+        (0.2, "Upright.tolerance Tilt.tolerance"),
+        (lambda: np.eye(3), "Orientation.R"),
+        ((0.2, 0.2, 0.2), "Orientation.tolerances"),
+        ((0.0, 0.0, 0.0), "Within.point Position.point"),
+        ((-1.0, -1.0, -1.0), "Position.lower Volume.box.lower"),
+        ((1.0, 1.0, 1.0), "Position.upper Volume.box.upper"),
+        (lambda: [gpu_planners.arm.constraints.Volume.sphere(1.0)], "Within.volumes"),
+        (lambda: {robot().joint_names[0]: (-0.5, 0.5)}, "JointRange.ranges"),
+        ([0.1, 0.2], " ".join(f"{kind}.told.q" for kind in CONSTRAINTS)),
+        (lambda: upright().parts, "Constraint.parts"),
+        (robot, "Constraint.robot Orientation.robot Within.robot Position.robot Tilt.robot JointRange.robot"),
         ([0.2, 0.4], "cartesian.solve.start"),
         (lambda: robot().link_poses([0.25, 0.45])["tool"][0], "cartesian.solve.goal"),
         (lambda: planner().Settings(time_limit_s=0.5, max_samples=500), "sequence.Settings.planning"),
@@ -594,7 +609,8 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "Simulation": simulation,
     "Dataset": dataset,
     "Recipe": recipe,
-    "Upright": lambda: gpu_planners.arm.upright.Upright(robot(), "tool", (0, 0, 1), (0, 0, 1), 0.2),
+    **dict.fromkeys(CONSTRAINTS, upright),
+    "Volume": lambda: gpu_planners.arm.constraints.Volume.sphere(1.0),
     "ThreadExchange": lambda: distributed.ThreadExchange(0, [None], __import__("threading").Barrier(1)),
     "Ranks": ranks,
     "Report": lambda: importlib.import_module("gpu_planners.datasets").Report(),

@@ -1,4 +1,4 @@
-from . import cartesian, sequence, upright
+from . import cartesian, constraints, sequence, upright
 from .collision.checker import CollisionChecker, MotionCheck
 from .collision.world import CollisionWorld
 from .planners import PLANNERS, prm, rrt, rrt_connect, rrt_star
@@ -17,6 +17,7 @@ __all__ = [
     "RobotModel",
     "Status",
     "cartesian",
+    "constraints",
     "load_urdf",
     "prm",
     "rrt",

@@ -53,7 +53,11 @@ def joint_ranges(robot):
 
 def shape_levers(robot, f, shape):
     """-> Levers of a shape in frame f, or fixed to the root where f < 0."""
-    radius = KINDS[shape.kind].farthest(shape)
+    return carrying_levers(robot, f, KINDS[shape.kind].farthest(shape))
+
+
+def carrying_levers(robot, f, radius):
+    """-> Levers of what is within a radius, metres, of the origin of frame f, or of the root's where f < 0."""
     ranges, path = joint_ranges(robot), path_to_root(robot.frames, f)
     from_axis = from_origin = radius
     lever, lengths, based = [], [], []

@@ -1,0 +1,333 @@
+"""The parts of a constraint: what each measures at a configuration, and what it proves along a motion.
+
+A part measures a vector x(q): the position of a point, the rotation of a link, an axis, joint values. The motion goes
+straight from q0 to q1, and x is known at both ends of an interval of it. In between, where t goes from 0 to 1 along the
+interval,
+
+    |x(t) - (1 - t) x(0) - t x(1)| <= K t (1 - t),     K = B / 2,
+
+since B bounds the second derivative. So a function s of x that is convex, and changes by no more than x does, is at
+most (1 - t) s(0) + t s(1) + K t (1 - t), whose greatest value `peak` gives. Where that is not positive, the interval
+keeps s <= 0. The error falls with the square of the interval's length.
+
+B of a point is M of `collision.closing` for the frames that carry it. A frame's axes turn by at most w = the sum of
+|dq| over the frames that turn it, and the derivative of a fixed vector of the link by the values of two frames is
+z_j x (z_k x v), so B of a unit vector of the link, and of any u . E v with unit vectors u, v and the link's rotation E,
+is w^2. For the rotation vector phi of E, whose angle is 2 x,
+
+    B = w^2 x / sin x (1 + (x / sin(x)^2 - cot x) / 2),
+
+from phi' = J v of the angular velocity v, where J = 1 - [phi] / 2 + (1 - x cot x) [phi]^2 / (4 x^2) has the norm
+x / sin x, and |v| <= w, |v'| <= w^2 / 2. It grows with x, and the angle itself changes by w at most.
+"""
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from ..collision.reach import carrying_levers
+from ..robot.model import RobotModel, poses_of_frames
+from ..robot.tip import Tip
+from .volume import MARGIN, MOST_MARGIN, Volume
+
+CONE = 2 / np.pi  # of the rotation vector's tolerance: an axis that tilts less keeps it whatever the turn about itself
+STRAIGHT = 1e-9  # a sine below it has no direction
+
+
+def peak(a: np.ndarray, b: np.ndarray, K: np.ndarray) -> np.ndarray:
+    """The greatest value of (1 - t) a + t b + K t (1 - t) for t from 0 to 1."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inside = (a + b) / 2 + K / 4 + (b - a) ** 2 / (4 * K)
+    return np.where(np.abs(b - a) < K, inside, np.maximum(a, b))
+
+
+class LinkPart:
+    """What parts that watch a link share. Measures come with the Jacobian that the part's slopes are by."""
+
+    def __init__(self, robot: RobotModel, link: str) -> None:
+        self.robot, self.link = robot, link
+        self.tip = Tip(robot, link)
+        index = robot.link_index(link)
+        self._frame, self._T_frame_link = int(robot.link_frame[index]), robot.T_frame_link[index]
+        rows = robot.frames[self.tip.frames]
+        self._joints, self._slides = rows["joint"], rows["prismatic"]
+        self._rates = np.abs(rows["multiplier"])
+        self._columns = np.zeros((len(rows), robot.dof))
+        self._columns[np.arange(len(rows)), rows["joint"]] = rows["multiplier"]
+
+    def _placed(self, q):
+        """(N, F, 4, 4) poses of the frames that carry the link, and (N, 4, 4) its own."""
+        poses = poses_of_frames(self.robot, q, self.tip.frames)
+        return poses[:, self.tip.frames], poses[:, self._frame] @ self._T_frame_link
+
+    def _turns(self, moves):
+        """(N, F) rad by which each frame turns at most, of joints that move by |dq| (N, dof)."""
+        return moves[:, self._joints] * (self._rates * ~self._slides)
+
+    def _turned(self, moves):
+        """(N,) rad by which the link turns at most."""
+        return self._turns(moves).sum(axis=1)
+
+    def _spin(self, poses):
+        """(N, 3, dof) angular velocity of the link for a unit of each joint, root frame."""
+        axes = np.where(self._slides[:, None], 0.0, poses[:, :, :3, 2])
+        return axes.transpose(0, 2, 1) @ self._columns
+
+
+class PointPart(LinkPart):
+    """A point of a link in one of some volumes. x: (3,) metres, root frame"""
+
+    def __init__(self, robot: RobotModel, link: str, point: np.ndarray, volumes: tuple[Volume, ...]) -> None:
+        super().__init__(robot, link)
+        self.point, self.volumes = point, volumes
+        in_frame = self._T_frame_link[:3, :3] @ point + self._T_frame_link[:3, 3]
+        levers = carrying_levers(robot, self._frame, float(np.linalg.norm(in_frame)))
+        order = {int(frame): lever for frame, lever in zip(levers.frames, levers.lever)}
+        self._levers = np.array([order[int(frame)] for frame in self.tip.frames])
+
+    def measure(self, q: np.ndarray) -> np.ndarray:
+        T = self._placed(q)[1]
+        return T[:, :3, :3] @ self.point + T[:, :3, 3]
+
+    def measure_and_slope(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        poses, T = self._placed(q)
+        p = T[:, :3, :3] @ self.point + T[:, :3, 3]
+        axes = poses[:, :, :3, 2]
+        ways = np.where(self._slides[:, None], axes, np.cross(axes, p[:, None] - poses[:, :, :3, 3]))
+        return p, ways.transpose(0, 2, 1) @ self._columns
+
+    def _sides(self, x):
+        return [volume.outside(x) for volume in self.volumes]
+
+    def excess(self, x: np.ndarray) -> np.ndarray:
+        return np.min([sides.max(axis=1) for sides in self._sides(x)], axis=0)
+
+    def bound(self, moves: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        turns, rates = self._turns(moves), moves[:, self._joints] * self._rates
+        outer = np.cumsum(turns, axis=1) - turns  # frames come outermost first
+        K = (rates * self._levers * (turns + 2 * outer)).sum(axis=1) / 2
+        proven = [peak(at_a, at_b, K[:, None]).max(axis=1) for at_a, at_b in zip(self._sides(a), self._sides(b))]
+        return np.min(proven, axis=0)
+
+    def pull(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        most = max(volume.sides for volume in self.volumes)
+        values = np.full((len(self.volumes), len(x), most), -np.inf)
+        slopes = np.zeros((len(self.volumes), len(x), most, 3))
+        for k, volume in enumerate(self.volumes):
+            values[k, :, : volume.sides] = volume.outside(x)
+            slopes[k, :, : volume.sides] = volume.slopes(x)
+        nearest, rows = values.max(axis=2).argmin(axis=0), np.arange(len(x))
+        margins = np.array([volume.margin for volume in self.volumes])[nearest]
+        return values[nearest, rows], np.broadcast_to(margins[:, None], (len(x), most)), slopes[nearest, rows]
+
+    def told(self, q: np.ndarray) -> str:
+        away = float(self.excess(self.measure(q[None]))[0])
+        return f"the constrained point of link '{self.link}' is {away:.3g} m outside of its region"
+
+
+class TiltPart(LinkPart):
+    """An axis of a link within an angle of a direction. x: (3,) the axis in the root frame"""
+
+    def __init__(self, robot: RobotModel, link: str, axis: np.ndarray, direction: np.ndarray, tolerance: float) -> None:
+        super().__init__(robot, link)
+        self.axis, self.direction, self.tolerance = axis, direction, tolerance
+
+    def measure(self, q: np.ndarray) -> np.ndarray:
+        return self._placed(q)[1][:, :3, :3] @ self.axis
+
+    def measure_and_slope(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        poses, T = self._placed(q)
+        return T[:, :3, :3] @ self.axis, self._spin(poses)
+
+    def tilts(self, x: np.ndarray) -> np.ndarray:
+        return np.arctan2(np.linalg.norm(np.cross(x, self.direction), axis=1), x @ self.direction)
+
+    def excess(self, x: np.ndarray) -> np.ndarray:
+        return self.tilts(x) - self.tolerance
+
+    def bound(self, moves: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return tilt_bound(self._turned(moves), self.tilts(a), self.tilts(b), self.tolerance)
+
+    def pull(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        across = np.cross(self.direction, x)
+        sines = np.linalg.norm(across, axis=1)[:, None]
+        slopes = across / np.maximum(sines, STRAIGHT)
+        margin = min(MARGIN * self.tolerance, MOST_MARGIN)
+        return self.excess(x)[:, None], np.full((len(x), 1), margin), slopes[:, None]
+
+    def told(self, q: np.ndarray) -> str:
+        tilt = float(self.tilts(self.measure(q[None]))[0])
+        return f"'{self.link}' tilts by {tilt:.4g} rad; allowed: {self.tolerance:g}"
+
+
+def tilt_bound(turned: np.ndarray, a: np.ndarray, b: np.ndarray, tolerance: float) -> np.ndarray:
+    """What a tilt exceeds a tolerance by at most, where it is a and b (N,) rad at the ends of an interval."""
+    linear = (a + b + turned) / 2 - tolerance
+    if tolerance >= np.pi / 2:
+        return linear
+    # |the part of the axis across the direction| is convex; below 1 the axis stays on the direction's side
+    convex = peak(np.sin(a) - np.sin(tolerance), np.sin(b) - np.sin(tolerance), turned**2 / 2)
+    return np.where(np.maximum(a, b) < np.pi / 2, np.minimum(linear, convex), linear)
+
+
+class TurnPart(LinkPart):
+    """A link turned from a rotation by angles within tolerances. x: (3, 3) its rotation in the wanted one's frame
+
+    R_link_frame: (3, 3) of what is constrained, in the link's frame; wanted: (3, 3) its rotation in the root frame
+    tolerances: (3,) rad about x, y and z of the wanted rotation's frame; limits: is there one that can be exceeded?
+    euler: they are of its Euler angles about x, y, z in turn, else of the rotation vector
+    """
+
+    def __init__(
+        self,
+        robot: RobotModel,
+        link: str,
+        R_link_frame: np.ndarray,
+        wanted: np.ndarray,
+        tolerances: np.ndarray,
+        euler: bool,
+    ) -> None:
+        super().__init__(robot, link)
+        self.R_link_frame, self.wanted, self.tolerances, self.euler = R_link_frame, wanted, tolerances, euler
+        # the middle Euler angle never exceeds a quarter turn
+        self._limited = np.flatnonzero(tolerances < [np.pi, np.pi / 2 if euler else np.pi, np.pi])
+        free = np.setdiff1d(np.arange(3), self._limited)
+        self.limits = bool(len(self._limited))
+        self._cone = None if euler or len(free) != 1 else int(free[0])
+
+    def measure(self, q: np.ndarray) -> np.ndarray:
+        return self.wanted.T @ self._placed(q)[1][:, :3, :3] @ self.R_link_frame
+
+    def measure_and_slope(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        poses, T = self._placed(q)
+        return self.wanted.T @ T[:, :3, :3] @ self.R_link_frame, self.wanted.T @ self._spin(poses)
+
+    def angles(self, x: np.ndarray) -> np.ndarray:
+        """(N, 3) rad."""
+        if not self.euler:
+            return Rotation.from_matrix(x).as_rotvec()
+        middle = np.arcsin(np.clip(x[:, 0, 2], -1, 1))
+        return np.stack([np.arctan2(-x[:, 1, 2], x[:, 2, 2]), middle, np.arctan2(-x[:, 0, 1], x[:, 0, 0])], axis=1)
+
+    def excess(self, x: np.ndarray) -> np.ndarray:
+        off = np.abs(self.angles(x)) - self.tolerances
+        return off[:, self._limited].max(axis=1)
+
+    def bound(self, moves: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        turned = self._turned(moves)
+        return self._euler_bound(turned, a, b) if self.euler else self._vector_bound(turned, a, b)
+
+    def _euler_bound(self, turned, a, b):
+        """Of linear functions of x, one or two for each angle: r sin(angle - tolerance) and r sin(-angle - tolerance),
+        where r > 0. Both are needed below a quarter turn; above it, either will do."""
+        K, found = turned**2 / 2, []
+        for k in self._limited:
+            tolerance = self.tolerances[k]
+            s, c = np.sin(tolerance), np.cos(tolerance)
+            i, j, m, n = {0: (1, 2, 2, 2), 1: (0, 2, 0, 0), 2: (0, 1, 0, 0)}[int(k)]
+            sides = []
+            for sign in (1.0, -1.0):
+                if k == 1:
+                    at = [sign * x[:, 0, 2] - s for x in (a, b)]
+                else:
+                    at = [-sign * c * x[:, i, j] - s * x[:, m, n] for x in (a, b)]
+                sides.append(peak(*at, K))
+            found.append(np.minimum(*sides) if tolerance >= np.pi / 2 else np.maximum(*sides))
+        return np.max(found, axis=0)
+
+    def _vector_bound(self, turned, a, b):
+        at_a, at_b = self.angles(a), self.angles(b)
+        half = (np.linalg.norm(at_a, axis=1) + np.linalg.norm(at_b, axis=1) + turned) / 4
+        smooth = half < np.pi / 2 * (1 - 1e-9)
+        half = np.where(smooth, np.maximum(half, 1e-4), 1.0)
+        bend = half / np.sin(half) * (1 + (half / np.sin(half) ** 2 - 1 / np.tan(half)) / 2)
+        K = (turned**2 * bend / 2)[:, None]
+        some, tolerances = self._limited, self.tolerances[self._limited]
+        sides = [peak(s * at_a[:, some] - tolerances, s * at_b[:, some] - tolerances, K) for s in (1.0, -1.0)]
+        found = np.where(smooth, np.maximum(*sides).max(axis=1), np.inf)
+        if self._cone is None:
+            return found
+        # half a turn about the free axis: a tilt below the cone's keeps the vector there
+        tilts = [np.arccos(np.clip(x[:, self._cone, self._cone], -1, 1)) for x in (a, b)]
+        return np.minimum(found, tilt_bound(turned, *tilts, CONE * float(tolerances.min())))
+
+    def pull(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        angles, some = self.angles(x), self._limited
+        values = np.abs(angles[:, some]) - self.tolerances[some]
+        slopes = np.sign(angles)[:, :, None] * (_euler_rates(angles) if self.euler else _vector_rates(angles))
+        margins = np.minimum(MARGIN * self.tolerances[some], MOST_MARGIN)
+        return values, np.broadcast_to(margins, values.shape), slopes[:, some]
+
+    def told(self, q: np.ndarray) -> str:
+        angles = self.angles(self.measure(q[None]))[0]
+        how = "Euler angles" if self.euler else "a rotation vector"
+        allowed = [float(f"{each:.4g}") for each in self.tolerances]
+        return f"link '{self.link}' is turned by {how} {angles.round(4).tolist()} rad; allowed: up to {allowed}"
+
+
+def _vector_rates(phi):
+    """(N, 3, 3) rates of rotation vectors (N, 3) for angular velocities in the frame that they are given in."""
+    half = np.linalg.norm(phi, axis=1) / 2
+    small = half < 1e-4
+    with np.errstate(divide="ignore", invalid="ignore"):
+        third = np.where(small, 1 / 12, (1 - half / np.tan(np.minimum(half, np.pi / 2))) / (4 * half**2))
+    skew = _skew(phi)
+    return np.eye(3) - skew / 2 + third[:, None, None] * (skew @ skew)
+
+
+def _euler_rates(angles):
+    """(N, 3, 3) rates of its Euler angles about x, y, z in turn (N, 3) for angular velocities in the fixed frame."""
+    sx, cx, sy, cy = (f(angles[:, k]) for k in (0, 1) for f in (np.sin, np.cos))
+    cy = np.maximum(cy, 1e-3)  # near a quarter turn the rates have no bound
+    zero, one = np.zeros_like(sx), np.ones_like(sx)
+    rows = [[one, sx * sy / cy, -cx * sy / cy], [zero, cx, sx], [zero, -sx / cy, cx / cy]]
+    return np.array(rows).transpose(2, 0, 1)
+
+
+def _skew(v):
+    x, y, z = v.T
+    zero = np.zeros_like(x)
+    return np.array([[zero, -z, y], [z, zero, -x], [-y, x, zero]]).transpose(2, 0, 1)
+
+
+class JointPart:
+    """A joint between two values; of one that turns without end, at any number of turns. x: (1,) rad or m"""
+
+    def __init__(self, robot: RobotModel, joint: int, lower: float, upper: float) -> None:
+        self.robot, self.joint, self.lower, self.upper = robot, joint, lower, upper
+        self._endless = bool(robot.continuous[joint])
+        self._centre = (lower + upper) / 2 if np.isfinite([lower, upper]).all() else 0.0
+        self._slope = np.zeros((1, robot.dof))
+        self._slope[0, joint] = 1.0
+
+    def measure(self, q: np.ndarray) -> np.ndarray:
+        value = q[:, self.joint]
+        if self._endless:
+            value = value - 2 * np.pi * np.round((value - self._centre) / (2 * np.pi))
+        return value[:, None]
+
+    def measure_and_slope(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.measure(q), np.broadcast_to(self._slope, (len(q), 1, self.robot.dof))
+
+    def excess(self, x: np.ndarray) -> np.ndarray:
+        return np.maximum(x[:, 0] - self.upper, self.lower - x[:, 0])
+
+    def bound(self, moves: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        proven = np.maximum(self.excess(a), self.excess(b))
+        if not self._endless:
+            return proven
+        # both ends are on the same turn where the way is shorter than the gap between two turns
+        gap = 2 * np.pi - (self.upper - self.lower)
+        return np.where(moves[:, self.joint] < gap, proven, np.inf)
+
+    def pull(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        values = np.stack([x[:, 0] - self.upper, self.lower - x[:, 0]], axis=1)
+        width = (self.upper - self.lower) / 2
+        slopes = np.broadcast_to(np.array([[1.0], [-1.0]]), (len(x), 2, 1))
+        return values, np.full(values.shape, min(MARGIN * width, MOST_MARGIN)), slopes
+
+    def told(self, q: np.ndarray) -> str:
+        name, value = self.robot.joint_names[self.joint], self.measure(q[None])[0, 0]
+        return f"joint '{name}' is at {value:.4g}; allowed: {self.lower:g} to {self.upper:g}"
+
+
+Part = PointPart | TiltPart | TurnPart | JointPart
