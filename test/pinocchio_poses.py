@@ -60,16 +60,19 @@ def pinocchio_torques(urdf, joint_names, q, v, a, fixed=MappingProxyType({}), lo
         frame = model.frames[model.getFrameId(link, pin.FrameType.BODY)]
         model.appendBodyToJoint(frame.parentJoint, pin.Inertia(mass, np.array(centre, float), inertia), frame.placement)
     data, torques = model.createData(), np.zeros_like(q)
-    numbers = {name: model.joints[k].idx_v for k, name in enumerate(model.names) if k > 0}
+    joints = [(name, model.joints[k]) for k, name in enumerate(model.names) if k > 0]
+    still = np.array([_value(name, fixed, mimics) for name, _ in joints])
+    shares = np.array([[_value(name, {one: 1.0}, mimics, offsets=False) for one in joint_names] for name, _ in joints])
+    values = still + q @ shares.T
+    full, rates = np.zeros((len(q), model.nq)), np.zeros((2, len(q), model.nv))
+    columns = [joint.idx_v for _, joint in joints]
+    rates[:, :, columns] = [v @ shares.T, a @ shares.T]
+    for k, (_, joint) in enumerate(joints):
+        full[:, joint.idx_q] = values[:, k]
+        if joint.nq == 2:
+            full[:, joint.idx_q : joint.idx_q + 2] = np.stack([np.cos(values[:, k]), np.sin(values[:, k])], axis=1)
     for n in range(len(q)):
-        full = _full(model, {**fixed, **dict(zip(joint_names, q[n]))}, mimics)
-        rates = np.zeros((2, model.nv))
-        for name, k in numbers.items():
-            rates[:, k] = [_value(name, dict(zip(joint_names, row)), mimics, offsets=False) for row in (v[n], a[n])]
-        found = pin.rnea(model, data, full, *rates)
-        for name, k in numbers.items():
-            share = [_value(name, {one: 1.0}, mimics, offsets=False) for one in joint_names]
-            torques[n] += found[k] * np.array(share)
+        torques[n] = pin.rnea(model, data, full[n], *rates[:, n])[columns] @ shares
     return torques
 
 

@@ -28,9 +28,11 @@ from numpy.typing import ArrayLike
 from ..arguments import checked, numbers
 from ..errors import SettingsError, shown
 from ..settings import Setting
+from .dynamics.torques import TorqueLimits
 from .motion import curve
 from .motion.curve import Curve, straight
 from .motion.estimate import AWAY, JERK_TIME_S, NONE
+from .motion.loads import Load, refuse_unheld
 from .motion.pacing import Limits
 from .motion.played import Leg, room
 from .motion.timing import body_checker, timed
@@ -82,6 +84,7 @@ def time_parameterize(
     jerk: ArrayLike | None = None,
     deviation: float = 0.0,
     checker: Any = None,
+    torques: TorqueLimits | None = None,
 ) -> Trajectory:
     """Time a path under joint limits.
 
@@ -94,6 +97,14 @@ def time_parameterize(
         points; and all of the motion keeps within the joints' limits, by 1e-12 of a limit, so that no rounding leads
         beyond. Without a checker rounded corners are not checked: leave `deviation` at 0, or check
         `Trajectory.positions` again
+    torques: limits of what the motors give, with what the robot carries. Where they need more, the motion is slower.
+        Of the quintics through the points, which `Trajectory.at` gives and controllers play, it is proven that the
+        torques of rigid bodies keep the limits, at the points and between them, by a bound of how fast they change. It
+        is not proven of cubics or straight lines between the points, nor of friction and rotors, which have no place
+        in a URDF's inertias. A path on which the robot cannot even be held still is refused; for this its points are
+        sampled 0.05 rad or m apart, and holding may take 0.99 of a limit. A path of many points that is followed by a
+        smooth curve is near the least time under all limits; a straight segment keeps one greatest speed and
+        acceleration, so it may take longer than it must
 
     Raises SettingsError that names the argument, the value and what is allowed.
     """
@@ -106,12 +117,16 @@ def time_parameterize(
     if checker is not None:
         waypoints = _within_limits(waypoints, body_checker(checker).robot)
     corners = corners_of(waypoints)
-    if len(corners) == 1:
-        return standing(corners)
     with np.errstate(over="ignore"):
         if not np.isfinite(np.linalg.norm(np.diff(corners, axis=0), axis=1)).all():
             raise SettingsError("the path and its velocity, acceleration and jerk limits lie too far apart for float64")
-    legs = [Leg(straight(a, b), limits) for a, b in itertools.pairwise(corners)]
+    if torques is not None:
+        _refuse_other_robot(waypoints, torques.dynamics.robot, checker)
+        refuse_unheld(corners, torques)
+    if len(corners) == 1:
+        return standing(corners)
+    load = None if torques is None else Load(torques)
+    legs = [Leg(straight(a, b), limits, load=load) for a, b in itertools.pairwise(corners)]
     return timed_trajectory(legs, cuts_of(legs, deviation), checker, np.full(len(legs) - 1, deviation))[0]
 
 
@@ -171,6 +186,16 @@ def _within_limits(path, robot):
             f"allowed: {robot.lower[k]:.6g} to {robot.upper[k]:.6g}"
         )
     return inside
+
+
+def _refuse_other_robot(path, robot, checker):
+    if path.shape[1] != robot.dof:
+        raise SettingsError(f"path has {path.shape[1]} joints; allowed: the {robot.dof} of the robot of torques")
+    if checker is not None and checker.robot.joint_names != robot.joint_names:
+        raise SettingsError(
+            f"torques is of a robot with the joints {', '.join(robot.joint_names)}; allowed: those of the checker's "
+            f"robot, {', '.join(checker.robot.joint_names)}"
+        )
 
 
 def check_limit(name: str, limit: ArrayLike, dof: int) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from .curve import bernstein, is_straight
 from .fit import Fitted, Proof, fitted
+from .loads import LEAST, SHARE, shares
 from .optimal import Bounds, quickest
 from .pacing import Limits, phases
 from .played import TUBE, FittedLeg, Leg, stretches_of, timed_once, within
@@ -69,21 +70,35 @@ def _paced(each: Fitted, corners, legs, robot):
     """The Leg of a fitted curve; None where no pace is found that keeps the limits."""
     inside = legs[each.first : each.last]
     bounds = Bounds(*(_least(np.array(of_legs), each.legs) for of_legs in zip(*(leg.limits for leg in inside))))
-    pace = quickest(each.curve, bounds)
-    if pace is None:
-        return None
     s = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(corners[each.first : each.last + 1], axis=0), axis=1))]
     ends = np.interp(s[1:-1], each.places, each.curve.s)
-    pace = pace.through(each.curve.s[1:-1][np.diff(each.leaves.astype(int)) != 0])
     limits = Limits(*(every.min(axis=0) for every in bounds))
-    rows = corners[each.first : each.last + 1]
-    for _ in range(SLOWER):
-        leg = Leg(each.curve, limits, rows, FittedLeg(pace, bounds, each.leaves, ends, inside))
-        slower = _excess(leg, timed_once([leg], np.zeros(0), robot))
-        if slower <= 1.0:
-            return leg
-        pace = pace.slower(slower * KEPT)
-    return None
+    own = inside[0].load
+    leg = Leg(each.curve, limits, corners[each.first : each.last + 1], load=own)
+    for load in (None, own):  # with limits of torque only where they are not kept without
+        pace = quickest(each.curve, bounds, load and load._replace(share=SHARE))
+        if pace is None:
+            return None
+        pace = pace.through(each.curve.s[1:-1][np.diff(each.leaves.astype(int)) != 0])
+        for _ in range(SLOWER):
+            leg = leg._replace(fitted=FittedLeg(pace, bounds, each.leaves, ends, inside))
+            motion = timed_once([leg], np.zeros(0), robot)
+            slower = max(_excess(leg, motion), _overload(motion, load))
+            if slower <= 1.0:
+                break
+            pace = pace.slower(slower * KEPT)
+        else:
+            return None
+        if load is own or _overload(motion, own) <= 1.0:
+            break
+    return leg
+
+
+def _overload(motion, load):
+    """How many times as long a motion must take, so that its torques keep their limits."""
+    if load is None:
+        return 1.0
+    return float(np.maximum(shares(motion.times, motion.rows, load.torques).share, LEAST).min()) ** -0.5
 
 
 def _least(limits, legs):

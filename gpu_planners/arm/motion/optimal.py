@@ -19,6 +19,7 @@ import numpy as np
 from scipy.linalg import solveh_banded
 
 from .curve import Curve, at, third
+from .loads import Load, Room, room_of
 
 ROUNDS = 15  # of following the last motion, at most
 GAINED = 0.01  # share of the duration; where a round gains less, it is the last
@@ -96,18 +97,18 @@ class Pace(NamedTuple):
         return Pace(time, rows)
 
 
-def quickest(curve: Curve, bounds: Bounds) -> Pace | None:
+def quickest(curve: Curve, bounds: Bounds, load: Load | None = None) -> Pace | None:
     """About the quickest motion along a curve; it keeps the limits at its points, between them within a few per cent.
-    None where float64 does not hold it."""
+    load: limits of torque. None where float64 does not hold it."""
     try:
-        pace = _quickest(curve, bounds)
+        pace = _quickest(curve, bounds, load)
     except np.linalg.LinAlgError:
         return None
     ahead = np.isfinite(pace.rows).all() and np.isfinite(pace.time).all() and (np.diff(pace.rows[:, 0]) > 0).all()
     return pace if ahead and (np.diff(pace.time) > 0).all() else None
 
 
-def _quickest(curve, bounds):
+def _quickest(curve, bounds, load):
     rise = float((bounds.acceleration / bounds.jerk).min())
     bounds = Bounds(*(share * each for share, each in zip(SHARES, bounds, strict=True)))
     pace, best, gap, vain = _first(curve, bounds, rise), None, EARLY, 0
@@ -115,9 +116,11 @@ def _quickest(curve, bounds):
         times = np.linspace(0.0, pace.time[-1], _count(pace.time[-1], rise, len(curve.starts)) + 1)
         along = pace.at(times)
         played, here = _played(curve, along), bounds.at(_pieces(curve, along[:, 0]))
-        slower = _slower(played, here)
+        room = None if load is None else room_of(load, at(curve, along[:, 0])[:, 0], *played[:2])
+        slower = _slower(played, here, room)
         times, along = times * slower, along / slower ** np.arange(4)
         played = [each / slower ** (k + 1) for k, each in enumerate(played)]
+        room = room and room.slower(slower)
         pace = Pace(times, along[:, :3])
         gained = 1.0 if best is None else 1.0 - times[-1] / best.time[-1]
         vain = vain + 1 if gained < GAINED else 0
@@ -125,7 +128,7 @@ def _quickest(curve, bounds):
         if vain == 2:
             break
         gap = GAP if gained < EARLY else gap
-        pace = _followed(pace, quickened(played, here, times[1], rise, gap)).begun(curve.s[0], curve.s[-1])
+        pace = _followed(pace, quickened(played, here, times[1], rise, gap, room)).begun(curve.s[0], curve.s[-1])
     return best
 
 
@@ -149,10 +152,11 @@ def _played(curve, along):
     return d1 * v, d2 * v**2 + d1 * a, d3 * v**3 + 3 * d2 * v * a + d1 * j
 
 
-def _slower(played, bounds):
+def _slower(played, bounds, room):
     """How many times as long a motion must take to keep the limits; below 1 where it may take less."""
     over = [np.max(np.abs(each) / most) for each, most in zip(played, bounds, strict=True)]
-    return max(over[0], over[1] ** (1 / 2), over[2] ** (1 / 3), LEAST)
+    heavy = 0.0 if room is None else np.max(np.maximum(room.moving / room.up, -room.moving / room.down))
+    return max(over[0], over[1] ** (1 / 2), over[2] ** (1 / 3), heavy ** (1 / 2), LEAST)
 
 
 def _first(curve, bounds, rise):
@@ -198,9 +202,9 @@ def _followed(pace, c):
     return Pace(time, np.stack([s, v * np.sqrt(b), a * b + v * db / 2], axis=1))
 
 
-def quickened(played, bounds: Bounds, step: float, smooth: float, gap: float) -> np.ndarray:
+def quickened(played, bounds: Bounds, step: float, smooth: float, gap: float, room: Room | None = None) -> np.ndarray:
     """(N,) coefficients of B, a cubic spline over even times `step` seconds apart, for the derivatives `played` of the
-    motion that is followed."""
+    motion that is followed; room: of its torques."""
     q1, q2, q3 = (each[:, :, None] / most[:, :, None] for each, most in zip(played, bounds, strict=True))
     q1a, q1j, q2j = (
         played[0][:, :, None] / bounds.acceleration[:, :, None],
@@ -212,7 +216,7 @@ def quickened(played, bounds: Bounds, step: float, smooth: float, gap: float) ->
     j = q3 * value + 1.5 * q2j * slope + q1j * bend / 2
     width = SMOOTH * max(smooth, 2 * step)
     same = np.broadcast_to([width * slope, -width * slope, width**2 * bend, -(width**2) * bend, value], (len(q1), 5, 3))
-    rows = np.concatenate([a, -a, j + value / 2, value / 2 - j, same], axis=1)
+    rows = np.concatenate([a, -a, j + value / 2, value / 2 - j, *_torque_rows(room, value, slope), same], axis=1)
     rows[0, :, 2] += rows[0, :, 0]  # the clock does not change at the ends
     rows[-1, :, 0] += rows[-1, :, 2]
     rows[0, :, 0] = rows[-1, :, 2] = 0.0
@@ -221,6 +225,14 @@ def quickened(played, bounds: Bounds, step: float, smooth: float, gap: float) ->
     most[:, 2 * dof : 4 * dof] = 1.5
     most[:, -1] = np.minimum(1 / np.maximum(np.abs(q1[:, :, 0]).max(axis=1), LEAST) ** 2, FASTER)
     return _barrier(rows, most, gap)
+
+
+def _torque_rows(room, value, slope):
+    """[(N, dof, 3)] rows that keep the limits of torque where they are no more than 1."""
+    if room is None:
+        return []
+    torque = room.moving[:, :, None] * value + room.push[:, :, None] * slope / 2
+    return [torque / room.up[:, :, None], -torque / room.down[:, :, None]]
 
 
 def _barrier(rows, most, gap):

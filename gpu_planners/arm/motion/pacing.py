@@ -14,8 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ...errors import SettingsError
+from ..dynamics.ramps import first_that_holds
 from .curve import Curve, at, is_straight, powers, third
-from .optimal import Pace
+from .loads import MOST_SAMPLES, STEP, Load, room_of
+from .optimal import LEAST, Pace
 
 SAMPLES = 17  # of a piece, where its derivatives are bounded
 SURE = 1.003  # factor that covers what lies between the samples
@@ -23,6 +25,7 @@ BEND = 0.5  # share of the acceleration that the curve's bends may take where th
 TWIST = 0.4  # the same of the jerk
 SPARE = 1e-6  # share of a length that a ramp leaves free: where it takes all, ruckig goes back to take a run-up
 NEARLY = (1.0, 1 - 1e-9, 1 - 1e-6, 1 - 1e-4)  # of an acceleration: where it is just reached, ruckig may find nothing
+SLOWER = np.geomspace(1.0, 1e-4, 96)  # shares of a stretch's speed and acceleration that are tried for its torques
 UNLIKE = 1.5  # a curve is cut where its greatest speed changes by more than this factor
 
 
@@ -102,6 +105,29 @@ def turn_stretch(curve: Curve, first: float, limits: Limits) -> Stretch:
     """The stretch of a rounded corner: all of acceleration and jerk are the curve's."""
     speed = float(_speeds(_samples(curve), limits, 1.0, 1.0).min())
     return Stretch(first, first + curve.length, speed, 0.0, 0.0, True)
+
+
+def eased(stretch: Stretch, curve: Curve, first: float, load: Load | None) -> Stretch:
+    """The stretch, slower where its torques ask for it: of some speeds and accelerations those that pass it soonest
+    from rest to rest and keep the limits at samples of the curve, with trapezoids for the speed.
+
+    curve: that the stretch is a part of; first: the stretch's s where the curve begins
+    """
+    if load is None or load.share == np.inf:
+        return stretch
+    length = stretch.last - stretch.first
+    x = np.linspace(0.0, length, int(np.clip(np.ceil(length / STEP) + 1, SAMPLES, MOST_SAMPLES)))
+    room = room_of(load, *at(curve, curve.s[0] + stretch.first - first + x).swapaxes(0, 1))
+    speeds = stretch.speed * SLOWER
+    a = np.zeros_like(speeds)
+    if not stretch.constant:
+        speeds, a = np.repeat(speeds, len(SLOWER)), np.tile(stretch.acceleration * SLOWER, len(SLOWER))
+        took = (
+            np.where(speeds**2 < a * length, length / speeds + speeds / a, 2 * np.sqrt(length / a)) + a / stretch.jerk
+        )
+        speeds, a = (each[np.argsort(took, kind="stable")] for each in (speeds, a))
+    best = first_that_holds(x, speeds, a, max(stretch.jerk, LEAST), *room)
+    return stretch._replace(speed=float(speeds[best]), acceleration=float(a[best]))  # the slowest where none does
 
 
 def _samples(curve):

@@ -12,8 +12,9 @@ import numpy as np
 from ...errors import SettingsError
 from ..collision.reach import joint_reach
 from .curve import Curve, aside, at, bernstein, cubic_bernstein, is_straight, joined, part, turn
+from .loads import Load
 from .optimal import Bounds, Pace
-from .pacing import Limits, Phases, Stretch, line_stretches, phases, turn_stretch
+from .pacing import Limits, Phases, Stretch, eased, line_stretches, phases, turn_stretch
 
 TUBE = 5e-4  # metres
 BENT = 0.01  # rad or m that a joint leaves a chord at most where nothing is to be proven
@@ -34,12 +35,14 @@ class Leg(NamedTuple):
     rows: (K, dof) of a curve that is not straight, from its start to its end: the straight motions between them are
         proven free
     fitted: of a curve that was fitted to straight legs, from rest to rest
+    load: limits of the torques on it; None: there are none
     """
 
     curve: Curve
     limits: Limits
     rows: np.ndarray = np.zeros((0, 0))
     fitted: "FittedLeg | None" = None
+    load: Load | None = None
 
 
 class FittedLeg(NamedTuple):
@@ -106,14 +109,16 @@ def stretches_of(legs, cuts):
             s += leg.curve.length
         elif leg.curve.length - first - last > STRAIGHT:
             curves.append(part(leg.curve, leg.curve.s[0] + first, leg.curve.s[-1] - last))
-            stretches += (more := line_stretches(curves[-1], s, leg.limits))
+            more = line_stretches(curves[-1], s, leg.limits)
+            stretches += [eased(each, curves[-1], s, leg.load) for each in more]
             owners += [i] * len(more)
             s += curves[-1].length
         if i < len(cuts):
             if cuts[i] > 0:
                 curves.append(turn(leg.curve, legs[i + 1].curve, cuts[i]))
                 both = Limits(*map(np.minimum, leg.limits, legs[i + 1].limits))
-                stretches.append(turn_stretch(curves[-1], s, both))
+                load = leg.load and min(leg.load, legs[i + 1].load, key=lambda each: each.share)
+                stretches.append(eased(turn_stretch(curves[-1], s, both), curves[-1], s, load))
                 owners.append(-1 - i)
                 s += curves[-1].length
             else:

@@ -21,11 +21,14 @@ from ...errors import SettingsError, shown
 from ..collision.reach import joint_reach
 from .curve import aside, at, bernstein, straight, turn
 from .fitted_legs import LEAST_CUT, quicker, runs, with_fitted
+from .loads import LEAST, shares
 from .played import STRAIGHT, TUBE, Leg, Timed, timed_once, within
 
 LESS = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.12, 0.08, 0.05, 0.03, 0.02)  # shares of a cut that are tried
 SLOW = (0.5, 0.5, 0.3, 0.0)  # shares of cuts that are tried in turn where rounding is no quicker than stops
 TRIES = 4  # after which a corner, halved each time that the motion's own points find it not free, becomes a stop
+LIGHTER = 40  # times that parts of a motion get less torque, at most, until all limits are proven to be kept
+LEAST_LEFT = 0.05  # of the torque that moves a corner: where less is left for it, it is rounded less
 LEAST_REST = 1e-4  # rad or m: what two corners leave of a leg is no less, or nothing; rounding would tell what it is
 REST = 0.99  # of all cuts, where they would leave less
 
@@ -57,6 +60,45 @@ def timed(legs: list[Leg], cuts: np.ndarray, checker: Any = None, away: np.ndarr
 def _proven(legs, cuts, checker):
     """-> Timed; the legs and cuts that it is of, which may be other ones; and (legs that were given,) the numbers of
     their ends among its ends_s."""
+    motion, legs, cuts, last = _free(legs, cuts, checker)
+    if legs[0].load is None:
+        return motion, legs, cuts, last
+    torques = legs[0].load.torques
+    for _ in range(LIGHTER):
+        found = shares(motion.times, motion.rows, torques)
+        heavy = found.share < 1.0
+        if not heavy.any():
+            return motion, legs, cuts, last
+        for owner in np.unique(motion.owner[heavy]).tolist():
+            share = found.share[heavy & (motion.owner == owner)].min()
+            legs, cuts = _lightened(legs, cuts, owner, float(share))
+        motion, legs, cuts, new = _free(legs, cuts, checker)
+        last = new[last]
+    worst = int(np.argmin(found.share))
+    joint = found.joint[worst]
+    raise SettingsError(
+        f"torques: no motion is found that is proven to keep the limits. After {motion.times[worst]:.3g} s joint "
+        f"'{torques.dynamics.robot.joint_names[joint]}' needs {found.torque[worst]:.5g} N m (or N); "
+        f"allowed: {torques.limits[joint]:.5g}"
+    )
+
+
+def _lightened(legs, cuts, owner, share):
+    """The legs and cuts, with less torque in what is named as in Timed.owner: about `share` of what moves it there. A
+    corner where nearly all torque goes into holding the robot is rounded less."""
+    legs, cuts = list(legs), cuts.copy()
+    if owner < 0 and share < LEAST_LEFT:
+        cuts[-1 - owner] /= 2
+        return legs, cuts
+    for i in (owner,) if owner >= 0 else (-1 - owner, -owner):
+        leg = legs[i]
+        fitted = leg.fitted and leg.fitted._replace(pace=leg.fitted.pace.slower(max(share, LEAST) ** -0.5))
+        legs[i] = leg._replace(load=leg.load.lightened(share), fitted=fitted)
+    return legs, cuts
+
+
+def _free(legs, cuts, checker):
+    """As `_proven`; the torques are not looked at."""
     last = np.arange(sum(legs_in(leg) for leg in legs))
     if checker is None:
         cuts = _rested(legs, np.where(cuts < LEAST_CUT, 0.0, cuts))
@@ -100,7 +142,8 @@ def _straightened(legs, cuts, which):
         elif leg.fitted is not None:
             parts.append(leg.fitted.replaced)
         else:
-            parts.append([Leg(straight(a, b), leg.limits) for a, b in itertools.pairwise(leg.rows)])
+            lines = (straight(a, b) for a, b in itertools.pairwise(leg.rows))
+            parts.append([Leg(line, leg.limits, load=leg.load) for line in lines])
         given, count = legs_in(leg), count + sum(legs_in(each) for each in parts[-1])
         new.extend(range(count - given, count))
     last = np.cumsum([len(each) for each in parts]) - 1
