@@ -120,7 +120,7 @@ class DraggedGoals:
 
     def _publish(self):
         if self._last is not None:
-            self._arm.trajectories.publish(self._last.trajectory)
+            self._arm.trajectories.publish(self._last.trajectory, self._arm.scene.require_robot())
             self._arm.node.get_logger().info(f"dragged goal: published, {self._last.message}")
 
 

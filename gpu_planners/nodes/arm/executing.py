@@ -25,6 +25,7 @@ from . import codes
 from .arm_services import ArmServices
 from .controller import Controller
 from .move_run import Run, Task, TaskPlan
+from .plan_service import group_of
 
 TICK_S = 0.02
 FEEDBACK_TICKS = 5
@@ -369,7 +370,8 @@ def offer_move(arm: ArmServices) -> None:
             result = Move.Result(code=code, message=message, goal_index=goal_index, plans=plans)
             action.end(goal, result, code == codes.SUCCESS)
 
-        task = Task("~/move", int(goal.request.replans), lambda: arm.plan_to_move(request), feed_back, end)
+        replans, group = int(goal.request.replans), group_of(request)
+        task = Task("~/move", replans, lambda: arm.plan_to_move(request), feed_back, end, group=group)
         arm.executing.start(task)
         return lambda: arm.executing.cancel(task)
 

@@ -339,8 +339,9 @@ class ArmPlannerNode(PlannerNode):
     # ---- plans ----
 
     def _answer(self, answer, request, response):
-        if self.plan(request, response, answer) and self.values.publish_trajectories:
-            self.trajectories.publish(response.trajectory)
+        planned = self.plan(request, response, answer)
+        if planned and self.values.publish_trajectories:
+            self.trajectories.publish(response.trajectory, planned.robot)
         return response
 
     def plan(self, request: Any, response: Any, answer: Any = plan_service.answer) -> Planned | None:
@@ -348,7 +349,8 @@ class ArmPlannerNode(PlannerNode):
             self.scene.forget_expired(self.now())
             if not request.ignore_scene:
                 self.require_known_scene("; publish what is right, call ~/forget_sources, or ask with ignore_scene")
-            self.prepare_planner(request.planner or self.values.planner)
+            group = self.scene.group_named(plan_service.group_of(request)) if self.scene.robot else ""
+            self.prepare_planner(request.planner or self.values.planner, group)
         planned = None
         try:
             planned = answer(self, request, response)
@@ -375,7 +377,8 @@ class ArmPlannerNode(PlannerNode):
             return TaskPlan(response.code, response.message)
         margin = plan_service.requested(request, self.values, "margin")
         motion = MotionUnderWay.planned(response.trajectory, planned.robot, self.scene.objects, margin)
-        return TaskPlan(response.code, response.message, motion, response.trajectory, response.goal_index)
+        group = self.scene.group_named(plan_service.group_of(request))
+        return TaskPlan(response.code, response.message, motion, response.trajectory, response.goal_index, group)
 
     def contact_ahead(self, motion: MotionUnderWay, phase: float) -> str:
         self.scene.forget_expired(self.now())

@@ -72,7 +72,8 @@ def asked_scene(
 
     request: PlanMotion.Request or PlanSequence.Request; the scene's lock must be held
     """
-    scene, robot, positions = arm.scene, arm.scene.require_robot(), arm.measured()
+    scene, positions, group = arm.scene, arm.measured(), arm.scene.group_named(group_of(request))
+    robot = scene.described(group)
     if request.start.name or request.start.position:
         given = conversions.joint_positions(request.start, "the start", START_INVALID)
         joints = (*robot.joint_names, *robot.other_joints, *robot.mimic_joints)
@@ -84,8 +85,13 @@ def asked_scene(
         )
     start = conversions.configuration(robot, positions, "the start", START_INVALID)
     objects = scene.objects_for(request)
-    checker = scene.checker_for(objects, margin, positions)
+    checker = scene.checker_for(objects, margin, positions, group)
     return objects, checker, scene.frames_of(checker.robot), start
+
+
+def group_of(request: Any) -> str:
+    """The group that a request names; "" also for one of interfaces that were built before they had the field."""
+    return getattr(request, "group", "")
 
 
 def timed(checker: CollisionChecker, path: np.ndarray, scaling: Sequence[float], values: ArmParameters) -> Trajectory:

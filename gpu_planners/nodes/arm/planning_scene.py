@@ -105,14 +105,15 @@ class PlanningScene:
             try:
                 self._groups[name] = RobotView(self._view.described.of_group(name), self.objects)
             except RobotDescriptionError as error:
-                known = shortened(", ".join(robot.groups))
-                text = f"group '{name}' cannot be planned: {error}; groups of the SRDF: {known}"
+                known = f"; groups of the SRDF: {shortened(', '.join(robot.groups))}" if name in robot.groups else ""
+                text = f"group '{name}' cannot be planned: {error}{known}"
                 raise RequestError(codes.INVALID_GROUP_NAME, text) from error
         return name
 
     def group_of_joints(self, names: Collection[str]) -> str:
-        """The group whose joints these are; the robot's own where none has them."""
-        robot, wanted = self.require_robot(), set(names)
+        """The group whose joints these are, those that mimic others aside; the robot's own where none has them."""
+        robot = self.require_robot()
+        wanted = set(names) - set(robot.mimic_joints)
         if wanted == set(robot.joint_names):
             return ""
         return self.group_named(next((name for name, joints in robot.groups.items() if set(joints) == wanted), ""))

@@ -21,9 +21,9 @@ class PublishedMotions:
         self._publisher = arm.node.create_publisher(JointTrajectory, "~/joint_trajectory", 10)
         self._last: tuple[JointTrajectory, RobotModel, float] | None = None
 
-    def publish(self, message: JointTrajectory) -> None:
-        """Publish a motion of the scene's robot, which begins where it is."""
-        self._last = message, self._arm.scene.require_robot(), self._arm.now()
+    def publish(self, message: JointTrajectory, robot: RobotModel) -> None:
+        """Publish a motion of a robot, which begins where it is."""
+        self._last = message, robot, self._arm.now()
         self._publisher.publish(message)
 
     def stop(self) -> None:

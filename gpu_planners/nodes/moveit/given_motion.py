@@ -3,12 +3,14 @@
 import numpy as np
 from builtin_interfaces.msg import Time
 from moveit_msgs.msg import RobotTrajectory
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ...arm import RobotModel
 from ...arm.control.spline import Spline, State
 from ...errors import ConfigurationError
 from ..arm import codes
 from ..arm.arm_services import ArmServices
+from ..arm.conversions import COLUMNS
 from ..arm.move_run import MotionUnderWay, TaskPlan
 from ..arm.planning_scene import AS_MEASURED
 from ..common.request_error import RequestError, answered_with
@@ -23,7 +25,7 @@ def given_motion(arm: ArmServices, asked: RobotTrajectory, margin: float) -> Tas
 
     margin: metres kept from obstacles; RequestError names what is wrong
     """
-    trajectory = asked.joint_trajectory
+    trajectory = without_followers(asked.joint_trajectory, arm.scene.require_robot())
     group = arm.scene.group_of_joints(trajectory.joint_names)
     robot = arm.scene.robot_among(arm.scene.objects, arm.measured() or {} if group else AS_MEASURED, group)
     if asked.multi_dof_joint_trajectory.points:
@@ -42,6 +44,23 @@ def given_motion(arm: ArmServices, asked: RobotTrajectory, margin: float) -> Tas
     if met := arm.contact_ahead(motion, 0.0):
         raise _wrong(f"the trajectory is not free: {met}")
     return TaskPlan(codes.SUCCESS, "", motion, trajectory, group=group)
+
+
+def without_followers(trajectory: JointTrajectory, robot: RobotModel) -> JointTrajectory:
+    """A trajectory without the joints that mimic others, which clients of grippers name as well."""
+    keep = [i for i, name in enumerate(trajectory.joint_names) if name not in robot.mimic_joints]
+    if len(keep) == len(trajectory.joint_names):
+        return trajectory
+    points = []
+    for point in trajectory.points:
+        columns = {}
+        for name in (*COLUMNS, "effort"):
+            row = getattr(point, name)
+            columns[name] = [row[i] for i in keep] if len(row) == len(trajectory.joint_names) else row
+        points.append(JointTrajectoryPoint(time_from_start=point.time_from_start, **columns))
+    return JointTrajectory(
+        header=trajectory.header, joint_names=[trajectory.joint_names[i] for i in keep], points=points
+    )
 
 
 def beyond_limits(curve: Spline, robot: RobotModel, share: float) -> str:

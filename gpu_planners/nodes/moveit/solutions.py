@@ -14,7 +14,7 @@ from ..arm.move_run import TaskPlan
 from ..common.request_error import RequestError, answered_with, error_text
 from ..player.trajectories import check_trajectory
 from . import scene_messages as scenes
-from .given_motion import given_motion
+from .given_motion import given_motion, without_followers
 
 
 class SolutionRun:
@@ -46,7 +46,7 @@ class SolutionRun:
         scene, first = self._arm.scene, None
         for number, part in enumerate(self._parts):
             with self._of_part(number):
-                trajectory = part.trajectory.joint_trajectory
+                trajectory = without_followers(part.trajectory.joint_trajectory, scene.require_robot())
                 group = scene.group_of_joints(trajectory.joint_names)
                 check_controllers(part.execution_info.controller_names, group)
                 if _moves(part):
