@@ -136,7 +136,7 @@ def test_each_group_goes_to_its_controller(robot):
 
 def test_a_trajectory_may_name_joints_that_mimic_others(robot):
     points = [
-        JointTrajectoryPoint(positions=[value] * 2, time_from_start=duration_message(at))
+        JointTrajectoryPoint(positions=[value] * 2, effort=[0.0] * 2, time_from_start=duration_message(at))
         for value, at in ((0.01, 0.0), (0.02, 0.5))
     ]
     motion = JointTrajectory(joint_names=FINGERS, points=points)

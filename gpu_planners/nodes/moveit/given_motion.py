@@ -31,6 +31,9 @@ def given_motion(arm: ArmServices, asked: RobotTrajectory, margin: float) -> Tas
     if asked.multi_dof_joint_trajectory.points:
         raise _wrong("joints of several degrees of freedom are not executed")
     trajectory.header.stamp = Time()
+    for point in trajectory.points:
+        if not np.any(point.effort):  # clients fill it with 0, which asks for nothing
+            point.effort = []
     q = arm.place(robot)
     if q is None:
         raise RequestError(codes.ROBOT_STATE_STALE, "joint_states has not brought every planning joint lately")
