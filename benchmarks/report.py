@@ -5,6 +5,9 @@ import math
 
 GRID_PLANNERS = {"astar": "A\\*", "pba_4": "P-BA\\*-4", "pba_8": "P-BA\\*-8", "pba_16": "P-BA\\*-16", "exact": "exact"}
 HEADINGS = {
+    "waypoints": "waypoints",
+    "left_mm": "leaves the constraint by, 1/1000 m or rad",
+    "contacts": "in collision by coal",
     "cold_cpu_s": "nothing compiled, CPU s",
     "cold_s": "nothing compiled, s",
     "warm_s": "compiled before, s",

@@ -535,6 +535,7 @@ WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what 
         ((0.0, 0.0, 0.0), "Within.point Position.point"),
         ((-1.0, -1.0, -1.0), "Position.lower Volume.box.lower"),
         ((1.0, 1.0, 1.0), "Position.upper Volume.box.upper"),
+        ([[0.0, 0.0, 1.0, -1.0]], "Volume.bounded.planes"),
         (lambda: [gpu_planners.arm.constraints.Volume.sphere(1.0)], "Within.volumes"),
         (lambda: {robot().joint_names[0]: (-0.5, 0.5)}, "JointRange.ranges"),
         ([0.1, 0.2], " ".join(f"{kind}.told.q" for kind in CONSTRAINTS)),

@@ -22,9 +22,11 @@ from moveit_msgs.msg import (
     LinkScale,
     MotionPlanRequest,
     MoveItErrorCodes,
+    OrientationConstraint,
     PlanningScene,
     PlanningSceneComponents,
     RobotState,
+    VisibilityConstraint,
 )
 from moveit_msgs.srv import (
     ApplyPlanningScene,
@@ -407,8 +409,20 @@ def contradictory():
         ),
         (
             CODES.PLANNING_FAILED,
-            "of a kind that cannot be kept",
-            wrong(lambda r: setattr(r, "path_constraints", messages.joint_goal(GOAL))),
+            "visibility constraints",
+            wrong(lambda r: r.path_constraints.visibility_constraints.append(VisibilityConstraint())),
+            None,
+        ),
+        (
+            CODES.PLANNING_FAILED,
+            "cannot be kept, joint 'shoulder'",  # not by a tolerance of 0
+            wrong(lambda r: setattr(r, "path_constraints", messages.joint_goal(GOAL, tolerance=0.0))),
+            None,
+        ),
+        (
+            -11,  # START_STATE_VIOLATES_PATH_CONSTRAINTS
+            "the start does not keep the path_constraints: joint 'shoulder' is at",
+            wrong(lambda r: setattr(r, "path_constraints", messages.joint_goal(GOAL, tolerance=1e-2))),
             None,
         ),
         (
@@ -515,12 +529,13 @@ def test_a_link_is_kept_upright(start_node):
     wall = messages.box("wall", (0.1, 0.1, 1.0), (0.5, 0.5, 0.0), "root")
 
     def plan(goal, start=start):
-        request = messages.motion_request(goal, start=None, path_constraints=kept, allowed_planning_time=20.0)
+        request = messages.motion_request(goal, start=None, path_constraints=kept, allowed_planning_time=60.0)
         request.start_state = messages.state(start, names)
         return node.move(request, messages.scene(wall))[1]
 
-    def tilts(q):
-        return np.arccos(np.clip(pinocchio_poses(urdf, names, q)["l5"][:, 2, 2], -1, 1))
+    def tilts(q):  # as MoveIt has it: Euler angles about x and y in turn
+        turned = Rotation.from_matrix(pinocchio_poses(urdf, names, q)["l5"][:, :3, :3])
+        return np.abs(turned.as_euler("XYZ")[:, :2])
 
     result = plan(messages.joint_goal(goal, names=names))
     assert result.error_code.val == CODES.SUCCESS, result.error_code.message
@@ -532,14 +547,52 @@ def test_a_link_is_kept_upright(start_node):
     result = plan(to_a_place)  # any goal there will do that is upright
     assert result.error_code.val == CODES.SUCCESS, result.error_code.message
     end = messages.path_of(result.planned_trajectory)[-1:]
-    assert tilts(end) <= tolerance + 1e-6
+    assert tilts(end).max() <= tolerance + 1e-6
     assert np.linalg.norm(pinocchio_poses(urdf, names, end)["l5"][0, :3, 3] - where) <= 0.01 + 1e-6
     tilted = (0.0, -0.5, 1.0, 0.0, 0.2, 0.0)
     assert plan(messages.joint_goal(goal, names=names), tilted).error_code.val == -11
     assert plan(messages.joint_goal(tilted, names=names)).error_code.val == CODES.GOAL_VIOLATES_PATH_CONSTRAINTS
     kept.orientation_constraints[0].absolute_z_axis_tolerance = 0.1
     refused = plan(messages.joint_goal(goal, names=names)).error_code
-    assert refused.val == CODES.PLANNING_FAILED and "cannot be kept" in refused.message
+    assert refused.val == CODES.GOAL_VIOLATES_PATH_CONSTRAINTS and "is turned by" in refused.message
+
+
+def test_path_constraints_hold_together(start_node):
+    """A box for a point of the hand, its orientation by a rotation vector, a range of a joint: all along the motion."""
+    urdf, names = spatial_arm(), [f"j{i}" for i in range(6)]
+    node = start_node(robot=urdf, joints=names, tip_link="l5")
+    start, goal = (0.0, -0.5, 1.0, 0.0, -0.5, 0.0), (1.5, -0.9, 1.3, 0.0, -0.4, 0.0)
+    point = (0.1, 0.0, 0.02)
+
+    def points(q):
+        return pinocchio_poses(urdf, names, q)["l5"] @ (*point, 1.0)
+
+    ends = points([start, goal])[:, 2]
+    size = (4.0, 4.0, float(np.ptp(ends)) + 0.1)
+    kept = messages.joint_goal(start[1:2], 0.6, names[1:2])
+    kept.position_constraints = [
+        messages.position_constraint("l5", (0, 0, ends.mean()), size, SolidPrimitive.BOX, "root", point)
+    ]
+    turned = messages.orientation_constraint("l5", Rotation.identity(), (0.4, 0.4, 2.5), "")
+    turned.parameterization = OrientationConstraint.ROTATION_VECTOR
+    kept.orientation_constraints = [turned]
+    request = messages.motion_request(
+        messages.joint_goal(goal, names=names), start=None, path_constraints=kept, allowed_planning_time=60.0
+    )
+    request.start_state = messages.state(start, names)
+    post = messages.box("post", (0.05, 0.05, 1.0), (0.75, 0.55, 0.0), "root")
+    result = node.move(request, messages.scene(post))[1]
+    assert result.error_code.val == CODES.SUCCESS, result.error_code.message
+    path = messages.path_of(result.planned_trajectory)
+    dense = np.concatenate([np.linspace(a, b, 20) for a, b in zip(path, path[1:])])
+    assert np.abs(points(dense)[:, 2] - ends.mean()).max() <= size[2] / 2 + 1e-6
+    vectors = Rotation.from_matrix(pinocchio_poses(urdf, names, dense)["l5"][:, :3, :3]).as_rotvec()
+    assert (np.abs(vectors) <= np.array([0.4, 0.4, 2.5]) + 1e-6).all()
+    assert np.abs(dense[:, 1] - start[1]).max() <= 0.6 + 1e-6
+    outside = (0.0, 0.3, 1.0, 0.0, -0.5, 0.0)
+    request.start_state = messages.state(outside, names)
+    refused = node.move(request, messages.scene(post))[1].error_code
+    assert refused.val == -11 and "joint 'j1' is at 0.3" in refused.message
 
 
 def test_topics_change_the_scene_of_all_requests(node, coal_scene):

@@ -20,7 +20,7 @@ MOST_MARGIN = 0.05  # metres, at most
 @dataclass(frozen=True, eq=False)
 @checked()
 class Volume:
-    """A convex volume; make one by `box`, `sphere`, `cylinder`, `cone` or `hull`.
+    """A convex volume; make one by `box`, `sphere`, `cylinder`, `cone`, `hull` or `bounded`.
 
     pose: (4, 4) of its frame in the root frame, metres
     planes: (F, 4) outward normals and offsets of the planes that bound it: n . p + d <= 0
@@ -80,10 +80,20 @@ class Volume:
             faces = ConvexHull(points).equations
         except (QhullError, ValueError) as error:
             raise SettingsError("vertices span no volume; allowed: four or more that are not in a plane") from error
-        depth = float(-(faces[:, :3] @ points.mean(axis=0) + faces[:, 3]).max())
-        if depth < LEAST / 2:
-            raise SettingsError(f"vertices span a volume that is too thin; allowed: from {LEAST:g} m")
-        return _made(pose, np.unique(faces, axis=0), width=depth)
+        T, middle = rigid("pose", pose), points.mean(axis=0)
+        faces[:, 3] += faces[:, :3] @ middle
+        T[:3, 3] += T[:3, :3] @ middle
+        return Volume.bounded(faces, T)
+
+    @staticmethod
+    def bounded(planes: ArrayLike, pose: ArrayLike = np.eye(4)) -> "Volume":
+        """Where n . p + d <= 0 for planes (F, 4) n, d: outward unit normals, metres; the frame's origin is inside."""
+        sides = np.unique(numbers("planes", planes, (None, 4)).astype(float), axis=0)
+        if not len(sides) or np.abs(np.linalg.norm(sides[:, :3], axis=1) - 1).max() > 1e-6:
+            raise SettingsError("planes have no unit normals; allowed: one plane or more, n of length 1")
+        if (depth := float(-sides[:, 3].max())) < LEAST / 2:
+            raise SettingsError(f"planes leave {2 * depth:.3g} m about the origin; allowed: {LEAST:g} m or more")
+        return _made(pose, sides, width=depth)
 
     @property
     def sides(self) -> int:

@@ -13,10 +13,10 @@ from moveit_msgs.msg import Constraints, JointConstraint, OrientationConstraint,
 from scipy.spatial.transform import Rotation
 
 from ...arm import RobotModel
+from ...arm.constraints import Constraint, JointRange, Orientation, Within, all_of
 from ...arm.robot.inverse_kinematics import nearest_turn
 from ...arm.robot.model import attached
-from ...arm.upright import Upright
-from ...errors import ObstacleError
+from ...errors import GpuPlannersError, ObstacleError
 from ..arm import codes
 from ..common.request_error import RequestError, answered_with
 from .reference import Reference
@@ -238,42 +238,55 @@ def _wrong(text):
     return RequestError(codes.INVALID_GOAL_CONSTRAINTS, text)
 
 
-FREE = 3.1  # rad: an axis with such a tolerance, or a larger one, is free
-LEAST_TILT = 1e-3  # rad
-OF_VECTOR = 2 / math.pi  # half a turn about the axis: a tilt t gives a rotation vector of components up to t pi / 2
-OF_CONE = 0.7  # tolerances of this part of a tilt about both axes keep it below the tilt
-ONLY = "allowed: one orientation constraint whose tolerance about one axis, x or z, is 3.1 rad or more"
+FREE = 3.1  # rad: an axis with such a tolerance, or a larger one, is free on a path
 
 
-class KeptUpright(NamedTuple):
-    """A link whose axis keeps a direction. region: its configurations keep the rule"""
+class PathRule(NamedTuple):
+    """What the whole of a motion keeps. rule: as planners take it; region: the same, as goals are looked for in it"""
 
-    rule: Upright
-    region: OrientationRegion
+    rule: Constraint
+    region: Region
+
+    def of_goal(self, region: Region) -> Region:
+        """A goal's region whose configurations keep the rule too."""
+        mine = self.region
+        joints, positions = (*region.joints, *mine.joints), (*region.positions, *mine.positions)
+        orientations = (*region.orientations, *mine.orientations)
+        return replace(region, joints=joints, positions=positions, orientations=orientations)
 
 
-def read_path_constraints(message: Constraints, reference: Reference, robot: RobotModel) -> KeptUpright | None:
+def read_path_constraints(message: Constraints, reference: Reference, robot: RobotModel) -> PathRule | None:
     """What path_constraints ask for, None where they ask for nothing; RequestError where that cannot be kept.
 
-    One orientation constraint that lets a link turn freely about one axis can be: so a cup is kept upright. Its axis
-    may tilt by the least angle that the constraint allows in any direction. robot: the checker's
+    robot: the checker's
     """
     if is_empty(message):
         return None
-    others = message.joint_constraints or message.position_constraints or message.visibility_constraints
-    if others or len(message.orientation_constraints) != 1:
-        raise RequestError(codes.PLANNING_FAILED, f"the path_constraints are of a kind that cannot be kept; {ONLY}")
-    (asked,) = read_constraints(message, reference, "the path_constraints").orientations
-    free = np.flatnonzero(asked.tolerance >= FREE)
-    if len(free) != 1 or (free[0] == 1 and not asked.rotation_vector):
-        about = f"{asked.tolerance.tolist()} rad about x, y and z"
-        text = f"the path_constraints limit link '{asked.link}' to {about}, which cannot be kept; {ONLY}"
-        raise RequestError(codes.PLANNING_FAILED, text)
-    tilt = float(np.delete(asked.tolerance, free[0]).min()) * (OF_VECTOR if asked.rotation_vector else 1.0)
-    if not LEAST_TILT <= tilt < math.pi / 2:
-        text = f"tilt by {tilt:g} rad; allowed: from {LEAST_TILT:g} rad to a quarter turn"
-        raise RequestError(codes.PLANNING_FAILED, f"the path_constraints let link '{asked.link}' {text}")
-    along = np.eye(3)[free[0]]
-    tolerance = np.where(along > 0, asked.tolerance, OF_CONE * tilt)
-    region = replace(asked, name=f"path constraint of link '{asked.link}'", tolerance=tolerance)
-    return KeptUpright(Upright(robot, asked.link, asked.R_link_frame @ along, asked.wanted @ along, tilt), region)
+    try:
+        region = read_constraints(message, reference, "the path_constraints")
+    except RequestError as error:
+        code = codes.PLANNING_FAILED if error.code == codes.INVALID_GOAL_CONSTRAINTS else error.code
+        raise RequestError(code, str(error)) from error
+    turned = tuple(_free_from(part) for part in region.orientations)
+    region = replace(region, orientations=tuple(part for part in turned if (part.tolerance < np.pi).any()))
+    rules: list[Constraint] = []
+    for part in region.parts:
+        with answered_with(
+            codes.PLANNING_FAILED, GpuPlannersError, f"the path_constraints cannot be kept, {part.name}: "
+        ):
+            rules.append(_rule_of(part, robot))
+    return PathRule(all_of(*rules), region) if rules else None
+
+
+def _free_from(part):
+    """An orientation with no limit about the axes that are free."""
+    return replace(part, tolerance=np.where(part.tolerance >= FREE, np.inf, part.tolerance))
+
+
+def _rule_of(part: JointBand | PositionRegion | OrientationRegion, robot: RobotModel) -> Constraint:
+    if isinstance(part, JointBand):
+        return JointRange(robot, {robot.joint_names[part.joint]: (part.lower, part.upper)})
+    if isinstance(part, PositionRegion):
+        return Within(robot, part.link, part.offset, [volume.to_keep() for volume in part.volumes])
+    angles = "vector" if part.rotation_vector else "euler"
+    return Orientation(robot, part.link, part.wanted, part.tolerance, angles, part.R_link_frame)

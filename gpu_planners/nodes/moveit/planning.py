@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from moveit_msgs.msg import MotionPlanRequest, RobotTrajectory
 
-from ...arm import upright
+from ...arm import rrt_connect
 from ...arm.motion.estimate import estimated_duration
 from ...arm.planners.settings import LEAST_TIME_S
 from ..arm import codes
@@ -62,7 +62,7 @@ def plan(query: MotionQuery) -> PlannedMotion:
 
 
 def _by_sampling(kind, query, limit):
-    """(K, dof) path of one of PLANNERS, or of one that keeps upright; the parameters to time it by; a text."""
+    """(K, dof) path of one of PLANNERS, which keeps path constraints; the parameters to time it by; a text."""
     request, values, checker, reference, start = query
     began, settings = time.monotonic(), getattr(values, kind)
     regions = [
@@ -70,9 +70,9 @@ def _by_sampling(kind, query, limit):
         for i, goal in enumerate(request.goal_constraints)
     ]
     kept = read_path_constraints(request.path_constraints, reference, checker.robot)
-    if kept is not None and (tilt := float(kept.rule.tilts(start[None])[0])) > (allowed := kept.rule.tolerance):
-        text = f"link '{kept.region.link}' tilts by {tilt:.4g} rad; the path_constraints allow {allowed:.4g}"
-        raise RequestError(codes.START_STATE_VIOLATES_PATH_CONSTRAINTS, f"at the start {text}")
+    if kept is not None and (broken := kept.rule.told(start)):
+        text = f"the start does not keep the path_constraints: {broken}"
+        raise RequestError(codes.START_STATE_VIOLATES_PATH_CONSTRAINTS, text)
     goals, goal_of, tried = _goals(regions, query, kept, began, limit)
     settings = settings_on(checker.device, settings)
     by_time, best = getattr(settings, "objective", "length") == "time", None
@@ -84,7 +84,8 @@ def _by_sampling(kind, query, limit):
     def solve(goals, left, seed):
         if kept is None:
             return PLANNERS[kind].solve(start, goals, checker, replace(settings, time_limit_s=left), seed=seed)
-        return upright.solve(start, goals, checker, kept.rule, upright.Settings(time_limit_s=left), seed)
+        once = replace(values.rrt_connect, time_limit_s=left, optimise_s=0.0, restarts=0)
+        return rrt_connect.solve(start, goals, checker, once, seed, constraints=kept.rule)
 
     for seed in range(max(1, request.num_planning_attempts)):
         left = began + limit - time.monotonic()
@@ -101,7 +102,7 @@ def _by_sampling(kind, query, limit):
     if not best.solved:
         raise RequestError(codes.CODE_OF_STATUS[best.status], one_line(best.message) or best.status.value)
     if kept is not None:  # a rounded corner is not proven to keep it
-        kind, values = "upright", replace(values, corner_deviation=0.0)
+        kind, values = "rrt_connect with path_constraints", replace(values, corner_deviation=0.0)
     text = f"goal {goal_of[best.goal_index]}, {len(best.path)} waypoints, length {best.cost:.2f}, by {kind}"
     return best.path, values, text
 
@@ -133,11 +134,15 @@ def _kept_goals(region, query, kept, until, seed):
     found, first = goals_in(region, *asked)
     if kept is None:
         return found, first
-    good = kept.rule.tilts(found) <= kept.rule.tolerance
+    good = kept.rule.satisfied(found)
     if good.any():
         return found[good], int(good[:first].sum()) or int(good.sum())
+    text = f"{region.what} does not keep the path_constraints: {kept.rule.told(found[0])}"
     try:
-        return goals_in(replace(region, orientations=(*region.orientations, kept.region)), *asked)
+        found, first = goals_in(kept.of_goal(region), *asked)
     except RequestError as failure:
-        text = f"{failure}; without the path_constraints there are goals"
-        raise RequestError(codes.GOAL_VIOLATES_PATH_CONSTRAINTS, text) from failure
+        raise RequestError(codes.GOAL_VIOLATES_PATH_CONSTRAINTS, f"{text}; with them: {failure}") from failure
+    good = kept.rule.satisfied(found)
+    if not good.any():
+        raise RequestError(codes.GOAL_VIOLATES_PATH_CONSTRAINTS, text)
+    return found[good], int(good[:first].sum()) or int(good.sum())

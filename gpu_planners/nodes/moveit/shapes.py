@@ -14,6 +14,7 @@ from scipy.spatial.transform import Rotation
 from shape_msgs.msg import Mesh, MeshTriangle, SolidPrimitive
 
 from ...arm.collision.world import Piece
+from ...arm.constraints import Volume as KeptVolume
 from ...arm.geometry.decomposition import convex_pieces
 from ...arm.geometry.polytope import outward_triangles
 from ...arm.geometry.shapes import ConvexShape, ShapeKind
@@ -187,6 +188,17 @@ class Volume:
         if len(self.faces):
             return max(LEAST, float(-self.faces[:, 3].max()))
         return max(LEAST, float(self.half.min()) / (4 if self.kind == SolidPrimitive.CONE else 1))
+
+    def to_keep(self) -> KeptVolume:
+        """The same for constraints of motions; SettingsError where it is too thin."""
+        T, (x, _, z) = self.T_root_volume, self.half
+        if len(self.faces):
+            return KeptVolume.bounded(self.faces, T)
+        if self.kind == SolidPrimitive.SPHERE:
+            return KeptVolume.sphere(x, T)
+        if self.kind in (SolidPrimitive.CYLINDER, SolidPrimitive.CONE):
+            return (KeptVolume.cylinder if self.kind == SolidPrimitive.CYLINDER else KeptVolume.cone)(x, 2 * z, T)
+        return KeptVolume.box(-self.half, self.half, T)
 
     def contains(self, points: np.ndarray) -> np.ndarray:
         """(N,) bool of points (N, 3) in the root frame, LEAST beyond its surface included."""

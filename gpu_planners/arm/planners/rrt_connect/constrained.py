@@ -162,9 +162,10 @@ class _Search:
         motions = np.array([*self.stopped[0], *self.stopped[1]])[some]
         return explained(replace(failure, blocked_motions=motions, blocked_trees=tree[some]), self.query.checker)
 
-    def _walked(self, begin, targets, stopped=None):
+    def _walked(self, begin, targets, stopped=None, most=np.inf):
         """Walks in step from configurations (N, dof) towards targets (N, dof) -> [(k, dof) steps], each proven from the
-        one before it, and (N,) bool: is the last one the target? stopped: gets the steps that are not free"""
+        one before it, and (N,) bool: is the last one the target? stopped: gets the steps that are not free; most: (N,)
+        lengths, with the query's weights, from where on a walk is given up"""
         chains, dof = [a[None] for a in begin], begin.shape[1]
         step = np.full(len(begin), self.step)
         going = np.flatnonzero((begin != targets).any(axis=1))
@@ -182,7 +183,9 @@ class _Search:
                 if count < len(good) and stopped is not None:
                     stopped.append(walk[count : count + 2])
             at_end = np.array([np.array_equal(chains[k][-1], walk[-1]) for k, walk in zip(going, walks)])
-            going = going[going_on & at_end]
+            weights, limits = self.query.weights, np.broadcast_to(most, len(begin))
+            least = [path_length(np.concatenate([chains[k], targets[k][None]]), weights) for k in going]
+            going = going[going_on & at_end & (least < limits[going])]
         reached = np.array([np.array_equal(chain[-1], target) for chain, target in zip(chains, targets)], dtype=bool)
         return [chain[1:].reshape(-1, dof) for chain in chains], reached
 
@@ -223,7 +226,8 @@ class _Search:
             i, j = i[j - i > 1], j[j - i > 1]
             if not len(i):
                 continue
-            chains, reached = self._walked(path[i], path[j])
+            lengths = np.array([path_length(path[a : b + 1], self.query.weights) for a, b in zip(i, j)])
+            chains, reached = self._walked(path[i], path[j], most=lengths)
             ways = [np.concatenate([path[: i[k] + 1], chains[k], path[j[k] + 1 :]]) for k in np.flatnonzero(reached)]
             path = min([path, *ways], key=lambda way: path_length(way, self.query.weights))
         if not rounds:
