@@ -52,6 +52,9 @@ def test_a_node_with_a_file_waits_for_no_topic(start_node, tmp_path, monkeypatch
     assert told == [f"loading {urdf}"]
     start_node(robot=None)
     assert told[1:] == ["waiting for robot_description"]
+    node = start_node(robot=None, robot_description=ROBOT)
+    assert told[2:] == ["loading parameter robot_description"]
+    assert node.plan(request()).code == SUCCESS
 
 
 def test_a_joint_goal(running):

@@ -112,16 +112,17 @@ class ArmPlannerNode(PlannerNode):
             lambda message: do(self._change_obstacles, message),
             of_durability(values.obstacles_durability, depth=100),
         )
-        if not values.robot_description_file:
+        if not values.urdf:
             self.create_subscription(
                 String, DESCRIPTION, lambda message: do(self._load_text, DESCRIPTION, message.data), LATCHED
             )
             return
         try:
-            self.scene.load_robot(values.robot_description_file, self.now())
+            self.scene.load_robot(values.urdf, self.now())
         except GpuPlannersError as error:
             self.destroy_node()
-            raise SettingsError(f"robot_description_file or what it needs: {error}") from error
+            of = "robot_description" if values.robot_description else "robot_description_file"
+            raise SettingsError(f"{of} or what it needs: {error}") from error
         do(self._take_robot)
 
     # ---- the robot ----
@@ -129,7 +130,7 @@ class ArmPlannerNode(PlannerNode):
     def _load_text(self, what, text):
         """Take a text of the topic robot_description or robot_description_semantic."""
         self._texts[what] = text
-        urdf = self.values.robot_description_file or self._texts.get(DESCRIPTION)
+        urdf = self.values.urdf or self._texts.get(DESCRIPTION)
         if urdf is None:
             return
         self.state.say(WARN, "loading the robot")

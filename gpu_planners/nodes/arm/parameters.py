@@ -57,6 +57,11 @@ def _padding(default, what):
 class ArmParameters(NodeParameters):
     """Parameters of the node arm_planner."""
 
+    robot_description: str = setting(
+        "",
+        "Text of a URDF, as MoveIt's launch files give it to move_group; empty: robot_description_file",
+        read_only=True,
+    )
     robot_description_file: str = setting("", "URDF file; empty: wait for the topic robot_description", read_only=True)
     srdf_file: str = setting(
         "",
@@ -193,6 +198,11 @@ class ArmParameters(NodeParameters):
     voxels_padding: float = _padding(-1.0, "voxels of ~/octomap and ~/voxel_grid")
     line: LineSettings = LineSettings()
     motion_check: MotionCheck = MotionCheck()
+
+    @property
+    def urdf(self) -> str:
+        """Text or file of the URDF, "" where the topic brings it."""
+        return self.robot_description or self.robot_description_file
 
     @property
     def controllers(self) -> dict[str, str]:

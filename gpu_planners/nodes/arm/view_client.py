@@ -36,7 +36,7 @@ SLACK_S = 30.0  # more than a request's own time: the node may have others to an
 FIRST_WORLD_S = 2.0  # for its obstacles, which it publishes when it sees that someone looks
 GRAIN = 1e-6  # metres to which the corners of voxels are rounded
 PARAMETERS = (
-    *("robot_description_file", "srdf_file", "robot_description_semantic", "package_dirs"),
+    *("robot_description", "robot_description_file", "srdf_file", "robot_description_semantic", "package_dirs"),
     *("group", "joints", "tip_link"),
 )
 
@@ -62,7 +62,7 @@ class ViewClient:
         self._thread.start()
         try:
             values = self._ask_parameters()
-            urdf = values.robot_description_file or self._text_of("robot_description")
+            urdf = values.robot_description or values.robot_description_file or self._text_of("robot_description")
             known = values.srdf_file or values.robot_description_semantic or not self._publishes(SEMANTICS)
             srdf = "" if known else self._text_of(SEMANTICS)
             self.robot = read_robot(urdf, values, srdf)

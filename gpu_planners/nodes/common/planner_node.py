@@ -106,7 +106,8 @@ class Diagnostics:
 class BaseNode(Node):
     """Base of the nodes.
 
-    name: of the node; parameters: its settings class; waiting_for: what it needs first
+    name: of the node; parameters: its settings class; waiting_for: what it needs first; a
+        parameter of this name may give it
     file: the parameter that may name a file with it
     options: as rclpy.node.Node takes them
 
@@ -119,8 +120,8 @@ class BaseNode(Node):
         super().__init__(name, **options)
         self.values: Any = declare(self, parameters)
         check_changes(self, parameters, self._change_parameters)
-        path = getattr(self.values, file)
-        text = f"loading {path}" if path else f"waiting for {waiting_for}"
+        given = f"parameter {waiting_for}" if getattr(self.values, waiting_for, "") else getattr(self.values, file)
+        text = f"loading {given}" if given else f"waiting for {waiting_for}"
         self.state = Diagnostics(self, text, self._facts)
         self.get_logger().info(text)
 
