@@ -241,6 +241,39 @@ def test_two_arms_go_to_two_poses_at_once(pandas, coal):
         assert (rotation_of(poses[link][0]).inv() * rotation_of(ends[link][0])).magnitude() < 2e-2
 
 
+def test_two_tools_are_placed_at_once(pandas, coal):
+    """compute_ik with a pose for each; poses at which the arms would meet have no solution."""
+    names = [*TWO_ARMS["left"], *TWO_ARMS["right"]]
+    links = [f"{side}_panda_link8" for side in SIDES]
+
+    def ask(q, **fields):
+        poses = pinocchio_poses(TWO_URDF, names, [q])
+        asked = PositionIKRequest(group_name="both_arms", robot_state=of_both(READY, READY), ik_link_names=links)
+        for link in links:
+            T = poses[link][0]
+            stamped = PoseStamped(pose=messages.pose(T[:3, 3], rotation_of(T)))
+            stamped.header.frame_id = "table"
+            asked.pose_stamped_vector.append(stamped)
+        for name, value in fields.items():
+            setattr(asked, name, value)
+        answer = pandas.ask("compute_ik", ik_request=asked)
+        return poses, answer, dict(zip(answer.solution.joint_state.name, answer.solution.joint_state.position))
+
+    poses, answer, found = ask([0.4, 0.5, 0.2, -1.9, 0.1, 2.2, 0.6, *LOW], avoid_collisions=True)
+    assert answer.error_code.val == CODES.SUCCESS, answer.error_code.message
+    q = [found[name] for name in names]
+    again = pinocchio_poses(TWO_URDF, names, [q])
+    assert all(np.allclose(again[link][0], poses[link][0], atol=1e-5) for link in links)
+    assert not coal.in_collision(q)
+    wrist_in_wrist = [-0.6, 0.7, 0.0, -1.6, 0.0, 2.2, 0.8, *ACROSS]
+    assert coal.in_collision(wrist_in_wrist)
+    assert ask(wrist_in_wrist, avoid_collisions=True)[1].error_code.val == CODES.NO_IK_SOLUTION
+    assert ask(wrist_in_wrist)[1].error_code.val == CODES.SUCCESS
+    for wrong in (links[:1], [links[0]] * 2, [links[0], "left_panda_link5"]):
+        answer = ask(READY + READY, ik_link_names=wrong)[1]
+        assert answer.error_code.val == CODES.INVALID_LINK_NAME
+
+
 def test_groups_come_by_topic_and_are_published_where_nobody_does(start):
     node = start(srdf="")
     assert (

@@ -15,7 +15,7 @@ from ..arm.conversions import pose_message
 from ..common.request_error import RequestError, answered_with
 from ..common.ros import seconds
 from .constraints import LEAST_ANGLE, Region, is_empty, read_constraints
-from .goals import Judge, placed_at
+from .goals import Judge, placed_at_once
 from .reference import Reference
 from .requests import SOURCE
 from .scene_messages import complete, state_message
@@ -28,7 +28,8 @@ LIMIT = 1e-6  # rad or m that a valid state may be beyond a joint's limits
 def inverse_kinematics(
     request: Any, checker: CollisionChecker | None, reference: Reference, tip: str
 ) -> GetPositionIK.Response:
-    """Answer a PositionIKRequest. checker: where collisions count, else None; tip: the link where it names none
+    """Answer a PositionIKRequest, for one link, or one of each of several arms. checker: where collisions count, else
+    None; tip: the link where it names none
 
     reference: of its robot_state
     """
@@ -36,30 +37,36 @@ def inverse_kinematics(
     names, poses = list(request.ik_link_names), list(request.pose_stamped_vector)
     if not names and not poses:
         names, poses = [request.ik_link_name] * bool(request.ik_link_name), [request.pose_stamped]
-    if len(poses) != 1 or len(names) > 1:
-        text = f"the request has {len(names)} ik_link_names and {len(poses)} poses; allowed: one link and its pose"
+    names = names or [tip]
+    if len(names) != len(poses) or len(set(names)) < len(names):
+        text = (
+            f"the request has ik_link_names {names} and {len(poses)} poses; allowed: different links, a pose for each"
+        )
         raise RequestError(codes.INVALID_LINK_NAME, text)
-    (pose,) = poses
-    link, T_link_frame = reference.link_and_offset(names[0] if names else tip, "the request")
-    with answered_with(codes.FRAME_TRANSFORM_FAILURE, ObstacleError):
-        T = reference.frame(pose.header.frame_id, "the pose") @ read_pose(pose.pose, "the pose")
+    links, T = [], np.empty((len(poses), 4, 4))
+    for k, (name, pose) in enumerate(zip(names, poses, strict=True)):
+        link, T_link_frame = reference.link_and_offset(name, "the request")
+        with answered_with(codes.FRAME_TRANSFORM_FAILURE, ObstacleError):
+            T_root_pose = reference.frame(pose.header.frame_id, "the pose") @ read_pose(pose.pose, "the pose")
+        T[k] = T_root_pose @ np.linalg.inv(T_link_frame)
+        links.append(link)
     region = Region("the pose")
     if not is_empty(request.constraints):
         region = read_constraints(request.constraints, reference, "the constraints")
     judge = Judge(robot, region, checker)
     seed = [positions.get(name, middle) for name, middle in zip(robot.joint_names, (robot.lower + robot.upper) / 2)]
-    T, limit = T @ np.linalg.inv(T_link_frame), seconds(request.timeout) or IK_TIMEOUT_S
+    limit = seconds(request.timeout) or IK_TIMEOUT_S
     try:
-        q = placed_at(T, link, judge, np.array(seed), 1, limit)[0]
+        q = placed_at_once(T, links, judge, np.array(seed), limit)
     except RobotDescriptionError as error:
         raise RequestError(codes.INVALID_LINK_NAME, str(error)) from error
     except RequestError as why:
-        code = why.code if why.code == codes.TIMED_OUT else codes.NO_IK_SOLUTION
+        code = why.code if why.code in (codes.TIMED_OUT, codes.INVALID_LINK_NAME) else codes.NO_IK_SOLUTION
         raise RequestError(code, str(why)) from why
     solution = positions | dict(zip(robot.joint_names, q.tolist(), strict=True))
     return GetPositionIK.Response(
         solution=state_message(reference, solution, reference.objects),
-        error_code=code_message(codes.SUCCESS, f"link '{link}' placed"),
+        error_code=code_message(codes.SUCCESS, f"placed: {', '.join(links)}"),
     )
 
 

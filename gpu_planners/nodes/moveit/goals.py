@@ -7,6 +7,7 @@ that cannot do, other links or tolerances that differ much, is left to `project`
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,7 @@ from .constraints import PositionRegion, Region, link_poses
 from .shapes import LEAST
 
 ROUNDS = 1, 16  # poses drawn from a region, each round: the first one is its centre
+AT_ONCE = 16  # solutions for each of several links
 DRAWN = 256  # configurations drawn: from bands of joints, and as starts of projections
 CLOSER = np.linspace(0.05, 0.95, 19)  # parts of the ways from free configurations to values that are not
 CLOSEST = 8  # configurations whose ways are looked at
@@ -192,13 +194,45 @@ def _placed_apart(region, judge, start, count, until, rng):
     moves = [Tip(robot, link).moves for link in region.links]
     if np.sum(moves, axis=0).max() > 1:
         return np.zeros((0, robot.dof))
-    q = start[None]
-    for part, moved in zip(parts, moves, strict=True):
-        alone = _placed(part, Judge(robot, part, None), start, count, 1, until, rng)
-        pairs = np.repeat(q, len(alone), axis=0)
-        pairs[:, moved] = np.tile(alone, (len(q), 1))[:, moved]
-        q = _nearest(pairs, start)[:DRAWN]
+    alone = [_placed(part, Judge(robot, part, None), start, count, 1, until, rng) for part in parts]
+    q = _together(alone, moves, start)
     return q[judge.configurations_valid(q)]
+
+
+def _together(alone, moves, start):
+    """(K, dof), nearest to the start (dof,) first: joints of each of `alone` (N, dof), as its `moves` (dof,) says."""
+    q = start[None]
+    for one, moved in zip(alone, moves, strict=True):
+        pairs = np.repeat(q, len(one), axis=0)
+        pairs[:, moved] = np.tile(one, (len(q), 1))[:, moved]
+        q = _nearest(pairs, start)[:DRAWN]
+    return q
+
+
+def placed_at_once(T: np.ndarray, links: Sequence[str], judge: Judge, seed: np.ndarray, limit: float) -> np.ndarray:
+    """(dof,) near the seed (dof,) that has links at T (L, 4, 4), root frame, which no joint moves together, as the
+    tools of two arms.
+
+    limit: seconds
+    RequestError as of Judge.none_found, or where a joint moves several; RobotDescriptionError for a wrong link
+    """
+    robot = judge.robot
+    if len(links) == 1:
+        return np.asarray(placed_at(T[0], links[0], judge, seed, 1, limit)[0])
+    moves = [Tip(robot, link).moves for link in links]
+    if np.sum(moves, axis=0).max() > 1:
+        joint = robot.joint_names[int(np.sum(moves, axis=0).argmax())]
+        text = f"joint '{joint}' moves several of the links {', '.join(links)}; allowed: links of arms of their own"
+        raise RequestError(codes.INVALID_LINK_NAME, text)
+    until, of_one = time.monotonic() + limit, Judge(robot, Region(judge.region.what), None)
+    alone = [
+        placed_at(pose, link, of_one, seed, AT_ONCE, max(until - time.monotonic(), 0.0))
+        for pose, link in zip(T, links, strict=True)
+    ]
+    q = _together(alone, moves, seed)
+    if not (valid := judge.configurations_valid(q)).any():
+        raise judge.none_found(time.monotonic() > until, *links)
+    return np.asarray(q[np.argmax(valid)])
 
 
 def _of_link(parts, link):
