@@ -136,7 +136,7 @@ def _goals(request, checker, frames, start, values, until):
         tip_link = checker.robot.tip_link
         poses = [conversions.pose_goal(one, frames, f"pose goal {i}") for i, one in enumerate(request.pose_goals)]
         half, count = max((until - time.monotonic()) / 2, 0.0), TRIED * values.ik_solutions
-        with answered_with(codes.INVALID_LINK_NAME, RobotDescriptionError, f"tip link '{tip_link}': "):
+        with answered_with(codes.INVALID_LINK_NAME, RobotDescriptionError, f"tip_link '{tip_link}': "):
             found = checker.robot.inverse_kinematics(
                 np.array(poses), checker, link=tip_link, seed_q=start, solutions=count, time_limit_s=half
             )

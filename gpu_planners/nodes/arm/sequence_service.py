@@ -54,7 +54,7 @@ def answer(arm: ArmServices, request: PlanSequence.Request, response: PlanSequen
         time_limit_s=settings.time_limit_s,
         allow_partial=request.allow_partial,
     )
-    with answered_with(codes.INVALID_LINK_NAME, RobotDescriptionError, f"tip link '{tip_link}': "):
+    with answered_with(codes.INVALID_LINK_NAME, RobotDescriptionError, f"tip_link '{tip_link}': "):
         result = sequence.solve(start, segments, checker, PLANNERS[name], how, tip_link, request.seed)
     response.fraction, response.planning_time_s = result.fraction, result.time_s
     if result.trajectory is None:
