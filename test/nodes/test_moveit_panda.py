@@ -12,15 +12,18 @@ from moveit_msgs.msg import (
     AllowedCollisionMatrix,
     LinkPadding,
     LinkScale,
+    MotionSequenceItem,
+    MotionSequenceRequest,
     MoveItErrorCodes,
     PlanningScene,
     PlanningSceneComponents,
     PositionIKRequest,
 )
+from moveit_msgs.srv import GetMotionSequence
 from panda_files import ARM, FINGER, LINKS, READY, SRDF, URDF
 from pinocchio_poses import pinocchio_poses
 from sensor_msgs.msg import MultiDOFJointState
-from test_moveit_node import MoveItNode
+from test_moveit_node import SERVICES, MoveItNode
 
 from gpu_planners.arm import load_urdf
 from gpu_planners.nodes.arm.conversions import Outside, RobotFrames
@@ -250,3 +253,22 @@ def test_tf2_says_where_the_root_stands_if_it_knows(tmp_path):
         with pytest.raises(RequestError, match="stands still"):
             check_standing(wrong, reference, "it")
     assert standing(reference).transforms[0].translation.z == pytest.approx(0.8)
+
+
+def test_a_sequence_of_another_group_than_the_nodes(node):
+    SERVICES["plan_sequence_path"] = GetMotionSequence
+
+    def plan(*items):
+        requests = [messages.motion_request(goal, start=None, planner_id="PTP", group_name=of) for of, goal in items]
+        requests[0].start_state = state()
+        items = [MotionSequenceItem(req=one) for one in requests]
+        return node.ask("plan_sequence_path", request=MotionSequenceRequest(items=items)).response
+
+    close, open_hand = (messages.joint_goal((value,), names=[FINGER]) for value in (0.0, 0.035))
+    answer = plan(("hand", close), ("hand", open_hand))
+    assert answer.error_code.val == CODES.SUCCESS, answer.error_code.message
+    trajectory = answer.planned_trajectories[0].joint_trajectory
+    assert trajectory.joint_names == [FINGER] and np.isclose(trajectory.points[-1].positions[0], 0.035)
+    assert min(point.positions[0] for point in trajectory.points) < 1e-6
+    mixed = plan(("panda_arm", messages.joint_goal(GOAL, names=ARM)), ("hand", close))
+    assert mixed.error_code.val == CODES.INVALID_GROUP_NAME and "'panda_arm', 'hand'" in mixed.error_code.message

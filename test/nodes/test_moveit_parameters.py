@@ -13,6 +13,10 @@ from running_node import LATCHED, shared
 from test_moveit_node import SERVICES, MoveItNode
 from test_scene_node import octree_of
 
+from gpu_planners.nodes.arm.parameters import ArmParameters
+from gpu_planners.nodes.common.request_error import RequestError
+from gpu_planners.nodes.moveit.planner_params import params_message
+
 SERVICES["get_planner_params"] = GetPlannerParams
 SERVICES["set_planner_params"] = SetPlannerParams
 node_of_module, node = shared(MoveItNode)
@@ -73,6 +77,13 @@ def test_mistakes_are_logged_and_answered_by_nothing(node):
     before = told(node)
     node.ask("set_planner_params", params=PlannerParams(keys=["time_limit_s"]))
     assert told(node) == before
+
+
+def test_a_group_that_is_unknown_has_no_parameters():
+    asked, values = GetPlannerParams.Request(group="leg"), ArmParameters()
+    with pytest.raises(RequestError, match="'leg'.*arm, hand"):
+        params_message(asked, values, ("arm", "hand"))
+    assert params_message(asked, values, ()).keys == params_message(GetPlannerParams.Request(), values, ("arm",)).keys
 
 
 def test_clear_octomap_removes_what_sensors_saw_and_no_objects(node):

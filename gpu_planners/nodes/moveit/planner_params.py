@@ -1,6 +1,6 @@
 """get_planner_params and set_planner_params: the node's parameters of its planners, as texts."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from moveit_msgs.msg import MotionPlanRequest, PlannerParams
@@ -8,19 +8,24 @@ from moveit_msgs.srv import GetPlannerParams, SetPlannerParams
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from ...errors import SettingsError, shown
+from ...errors import SettingsError, shortened, shown
 from ...settings import Setting
+from ..arm import codes
 from ..arm.parameters import ArmParameters
 from ..common.parameters import fitted, ros_default, rules_of
+from ..common.request_error import RequestError
 from .requests import INDUSTRIAL, kind_of
 
 LINES = "line"  # settings of LIN and CIRC
 TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 
 
-def params_message(request: GetPlannerParams.Request, values: ArmParameters) -> PlannerParams:
-    """The settings of the planner that a request names; RequestError for one that plans nothing here."""
-    name = _settings_of(request, values)
+def params_message(request: GetPlannerParams.Request, values: ArmParameters, groups: Collection[str]) -> PlannerParams:
+    """The settings of the planner that a request names; RequestError for one that plans nothing here.
+
+    groups: of the SRDF, none where there is none
+    """
+    name = _settings_of(request, values, groups)
     rules, settings = _rules(name), getattr(values, name, None)
     return PlannerParams(
         keys=list(rules),
@@ -29,12 +34,12 @@ def params_message(request: GetPlannerParams.Request, values: ArmParameters) -> 
     )
 
 
-def change(request: SetPlannerParams.Request, values: ArmParameters, node: Node) -> None:
+def change(request: SetPlannerParams.Request, values: ArmParameters, groups: Collection[str], node: Node) -> None:
     """Change the node's parameters, all or none; SettingsError or RequestError names what is wrong.
 
     replace: settings that are not given become their defaults
     """
-    name, given = _settings_of(request, values), request.params
+    name, given = _settings_of(request, values, groups), request.params
     rules = _rules(name)
     if len(given.keys) != len(given.values):
         raise SettingsError(f"there are {len(given.keys)} keys and {len(given.values)} values; allowed: as many")
@@ -62,8 +67,11 @@ def answered(what: str, node: Node, answer: Callable[[Any, Any], None]) -> Calla
     return callback
 
 
-def _settings_of(request: Any, values: ArmParameters) -> str:
-    """The field of the parameters that has the settings of a planner; "PTP" has none."""
+def _settings_of(request: Any, values: ArmParameters, groups: Collection[str]) -> str:
+    """The field of the parameters that has the settings of a planner, for all groups; "PTP" has none."""
+    if request.group and groups and request.group not in groups:
+        text = f"group '{request.group}' is unknown; groups of the SRDF: {shortened(', '.join(groups))}"
+        raise RequestError(codes.INVALID_GROUP_NAME, text)
     asked = MotionPlanRequest(pipeline_id=request.pipeline_id, planner_id=request.planner_config)
     kind = kind_of(asked, values)
     return LINES if kind in INDUSTRIAL and kind != "PTP" else kind

@@ -10,38 +10,31 @@ from typing import Any
 from moveit_msgs import srv
 from moveit_msgs.action import ExecuteTrajectory, MoveGroup, MoveGroupSequence
 from moveit_msgs.msg import (
-    AttachedCollisionObject,
-    CollisionObject,
     DisplayTrajectory,
     MotionSequenceResponse,
     PlannerInterfaceDescription,
     PlanningScene,
-    PlanningSceneWorld,
     RobotState,
 )
-from rclpy.qos import QoSProfile
 
 from ...arm import CollisionChecker
 from ..arm import codes
 from ..arm.arm_services import ArmServices, Planned
 from ..arm.move_run import MotionUnderWay, Task, TaskPlan
 from ..arm.parameters import PLANNERS
-from ..arm.scene_objects import Source
 from ..common.actions import Longer
 from ..common.request_error import RequestError, error_text
-from ..common.ros import LATCHED, optional_module, steady_clock
+from ..common.ros import optional_module
 from . import answers, cartesian_path, planner_params, planning, sequences
 from . import scene_messages as scenes
 from .answers import code_message
 from .given_motion import given_motion
-from .objects import OCTOMAP, change, change_attached
-from .reference import Beside, Reference
+from .reference import Reference
 from .requests import INDUSTRIAL, SOURCE, MotionQuery, kind_of
+from .scene_server import SceneServer
 from .solutions import SolutionRun
 from .standing import check_standing
 
-CHANGES = QoSProfile(depth=100)  # of topics that change the scene
-SHOW_EVERY_S = 0.1  # monitored_planning_scene, while the scene changes
 START_TOLERANCE = 0.01  # rad or m, MoveIt's allowed_start_tolerance
 STATES = {"planning": "PLANNING", "moving": "MONITOR", "stopping": "MONITOR"}  # as MoveIt's feedback names them
 
@@ -52,7 +45,7 @@ class MoveItServer:
     def __init__(self, arm: ArmServices) -> None:
         self._arm, self._scene, node = arm, arm.scene, arm.node
         self._logger = node.get_logger()
-        self._beside, self._published = Beside(), (None, None)
+        self._changes = SceneServer(arm)
         self._whole = arm.values.moveit_interface == "all"
         self._paths = node.create_publisher(DisplayTrajectory, "display_planned_path", 10)
         self._group = self._act(MoveGroup, arm.values.move_group_action, "move_group", self._move)
@@ -71,23 +64,16 @@ class MoveItServer:
             arm.executing.on_stop(self._solutions.cancel_all)
         else:
             self._logger.info(missing)
-        self._scenes = node.create_publisher(PlanningScene, "monitored_planning_scene", LATCHED)
         services: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
             (srv.GetMotionPlan, "plan_kinematic_path", self._plan_path),
             (srv.GetMotionSequence, "plan_sequence_path", self._plan_sequence),
             (srv.GetCartesianPath, "compute_cartesian_path", self._follow),
-            (srv.GetPlanningScene, "get_planning_scene", self._tell_scene),
-            (srv.ApplyPlanningScene, "apply_planning_scene", self._apply),
             (srv.GetPositionIK, "compute_ik", self._place),
             (srv.GetPositionFK, "compute_fk", self._find_links),
             (srv.GetStateValidity, "check_state_validity", self._judge),
             (srv.QueryPlannerInterfaces, "query_planner_interface", self._list),
+            *self._changes.offer(),
         )
-        empty, missing = optional_module("std_srvs.srv", "clear_octomap")
-        if empty:
-            services += ((empty.Empty, "clear_octomap", self._clear_octomap),)
-        else:
-            self._logger.info(missing)
         for kind, name, answer in services:
             node.serve(kind, name, answer, partial(self._refused, kind, name))
         # at once, as parameters are told and changed
@@ -96,16 +82,6 @@ class MoveItServer:
             (srv.SetPlannerParams, "set_planner_params", self._set_params),
         ):
             node.create_service(kind, name, planner_params.answered(name, node, answer))
-        topics: tuple[tuple[Any, str, Callable[[Any], None]], ...] = (
-            (PlanningScene, "planning_scene", self._take_scene),
-            (PlanningSceneWorld, "planning_scene_world", self._take_world),
-            (CollisionObject, "collision_object", partial(self._change, change)),
-            (AttachedCollisionObject, "attached_collision_object", partial(self._change, change_attached)),
-        )
-        for kind, name, take in topics:
-            receive = partial(arm.worker.do, arm.with_robot, self._take, name, take)
-            node.create_subscription(kind, name, receive, CHANGES)
-        node.create_timer(SHOW_EVERY_S, self._publish_scene, clock=steady_clock())
 
     def _act(self, kind, topic, name, answer):
         """Offer an action. name: what the log calls it"""
@@ -259,7 +235,9 @@ class MoveItServer:
             first.start_state = RobotState(is_diff=True)
             result, motion, robot = planned()
             trajectory = motion.trajectory.joint_trajectory
-            under_way = MotionUnderWay.planned(trajectory, robot, self._scene.objects, self._margin(self._beside))
+            under_way = MotionUnderWay.planned(
+                trajectory, robot, self._scene.objects, self._margin(self._changes.beside)
+            )
             return TaskPlan(codes.SUCCESS, motion.text, under_way, trajectory, group=group)
 
         def end(code, message, _, plans):
@@ -281,7 +259,7 @@ class MoveItServer:
             result = ExecuteTrajectory.Result(error_code=code_message(code, message))
             self._trajectories.end(goal, result, code == codes.SUCCESS)
 
-        plan = partial(given_motion, self._arm, goal.request.trajectory, self._margin(self._beside))
+        plan = partial(given_motion, self._arm, goal.request.trajectory, self._margin(self._changes.beside))
         return self._longer(Task("execute_trajectory", 0, plan, _feedback(goal, ExecuteTrajectory), end, group=group))
 
     def _execute_solution(self, goal):
@@ -294,12 +272,8 @@ class MoveItServer:
             result = self._solution_type.Result(error_code=code_message(code, message))
             self._solutions.end(goal, result, code == codes.SUCCESS)
 
-        def take_scene(diff):
-            self._take_scene(diff)
-            self._arm.scene_changed(_is_whole(diff))
-
-        parts, margin = goal.request.solution.sub_trajectory, lambda: self._margin(self._beside)
-        run = SolutionRun(self._arm, parts, margin, take_scene, feed_back)
+        parts, margin = goal.request.solution.sub_trajectory, lambda: self._margin(self._changes.beside)
+        run = SolutionRun(self._arm, parts, margin, self._changes.apply, feed_back)
         group = run.check(self._check_controllers)
         return self._longer(Task("execute_task_solution", 0, run.plan, lambda *_: None, end, goes_on=True, group=group))
 
@@ -339,73 +313,21 @@ class MoveItServer:
         return response
 
     def _tell_params(self, request, response):
-        response.params = planner_params.params_message(request, self._arm.values)
+        response.params = planner_params.params_message(request, self._arm.values, self._groups())
 
     def _set_params(self, request, response):
-        planner_params.change(request, self._arm.values, self._arm.node)
+        planner_params.change(request, self._arm.values, self._groups(), self._arm.node)
 
-    # ---- the scene ----
+    def _groups(self):
+        robot = self._scene.robot
+        return () if robot is None else robot.groups
 
-    def _tell_scene(self, request, response):
-        components = request.components.components or scenes.EVERYTHING
-        response.scene = scenes.scene_message(self._current(), components)
-        return response
-
-    def _apply(self, request, response):
-        self._take_scene(request.scene)
-        self._arm.scene_changed(_is_whole(request.scene))
-        response.success = True
-        return response
-
-    def _clear_octomap(self, request, response):
-        """Remove what sensors saw, until they see it again."""
-        objects = self._scene.objects
-        seen = [one.name for one in objects.standing.values() if one.source is Source.CLOUD or one.name == OCTOMAP]
-        self._scene.take(objects.remove(*seen))
-        self._arm.display.show_scene(self._scene.require_robot(), self._scene.objects)
-        self._logger.info(f"clear_octomap: {', '.join(seen) or 'nothing was there'}")
-        return response
-
-    def _take(self, name, take, message):
-        """Apply a message of a topic; a refused one changes nothing, and is told."""
-        try:
-            take(message)
-        except Exception as error:  # whatever it is, the next message may be right
-            self._arm.refuse("moveit", f"a message on {name} was refused as a whole: {error_text(error)}")
-            return
-        self._arm.scene_changed(isinstance(message, PlanningScene) and _is_whole(message))
-
-    def _take_scene(self, message):
-        after = scenes.apply(message, self._current())
-        self._scene.take(after.objects)
-        self._beside = after.beside
-
-    def _take_world(self, message):
-        self._take_scene(PlanningScene(world=message, is_diff=True, robot_state=RobotState(is_diff=True)))
-
-    def _change(self, changed, message):
-        self._scene.take(changed(message, self._current()))
-
-    def _publish_scene(self):
-        now = self._scene.objects, self._beside
-        changed = any(a is not b for a, b in zip(now, self._published, strict=True))
-        if self._scene.robot is not None and changed and self._scenes.get_subscription_count():
-            self._published = now
-            self._scenes.publish(scenes.scene_message(self._current()))
-
-    def _current(self):
-        """Reference of what is measured now, without joints where joint_states has brought none lately."""
-        robot = self._scene.require_robot()
-        try:
-            positions = self._arm.measured() or {}
-        except RequestError:  # requests that need them are told why
-            positions = {}
-        return Reference(robot, self._scene.frames, self._scene.objects, positions, self._beside)
+    # ---- what requests see ----
 
     def _state_of(self, message, what, group="", diff=None):
         """Reference of a RobotState over what is measured, in the scene with a diff; its robot is that of a group."""
         scene, robot = self._scene, self._scene.require_robot()
-        state = Reference(robot, scene.frames, scene.objects, self._arm.measured() or {}, self._beside)
+        state = Reference(robot, scene.frames, scene.objects, self._arm.measured() or {}, self._changes.beside)
         if diff is not None:
             state = scenes.apply(diff, state)
         check_standing(message.multi_dof_joint_state, state, what)
@@ -432,7 +354,3 @@ def _with_code(message, code):
     if hasattr(answer, "error_code"):
         answer.error_code = code
     return message
-
-
-def _is_whole(scene):
-    return not scene.is_diff and not scenes.is_empty(scene)
