@@ -99,8 +99,6 @@ def test_it_goes_another_way_around(desk, tmp_path):
     desk.publish_obstacles(block_at(2.0))
     answer = moving.wait()
     assert answer.result.code == CODES.SUCCESS and answer.result.plans == 2
-    states = [one.state for one in moving.feedback]
-    assert "stopping" in states
     path = played(desk, since)
     assert coal_scene(tmp_path, 2.0).first_collision(path, spacing=0.001) is None
 
@@ -218,14 +216,14 @@ def test_another_description_of_the_robot_stops_it(desk):
 
 
 def test_a_stop_is_sent_though_the_controller_is_not_seen_for_a_moment(desk, monkeypatch):
-    stop, problem, gone = Executing._stop, Controller.problem, []
+    stop, problem, gone = Executing.stop, Controller.problem, []
 
     def stop_unseen(*arguments):
         gone.append("gone")
         stop(*arguments)
         gone.clear()
 
-    monkeypatch.setattr(Executing, "_stop", stop_unseen)
+    monkeypatch.setattr(Executing, "stop", stop_unseen)
     monkeypatch.setattr(Controller, "problem", property(lambda self: "".join(gone) or problem.fget(self)))
     moving = desk.send((2.5, 0.0, 0.0), **SLOW)
     moving.wait_for("moving", 0.1)
@@ -259,12 +257,14 @@ def test_a_cancel_while_it_plans(desk):
     assert np.abs(played(desk, -5) - HOME).max() < 1e-3
 
 
-def test_a_second_goal_is_refused(desk):
+def test_a_second_goal_is_refused_where_the_parameter_says_so(desk):
+    assert desk.set_parameter("goals_while_moving", "none").successful
     moving = desk.send((1.5, 0.0, 0.0), **SLOW)
     moving.wait_for("moving")
     answer = desk.send((-1.0, 0.0, 0.0)).wait()
     assert answer.result.code == CODES.CONTROL_FAILED and "another motion" in answer.result.message
     assert moving.wait().result.code == CODES.SUCCESS
+    assert desk.set_parameter("goals_while_moving", "move").successful
 
 
 def test_a_goal_in_collision_is_refused(desk):

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from ...arguments import checked, numbers
 from ...errors import ConfigurationError, shown
 from ..motion.curve import POWERS, bernstein, cubic_bernstein, derivatives
+from ..motion.played import DIGITS
 from ..trajectory import Trajectory
 
 STILL = 1e-6  # rad/s or m/s up to which a joint rests
@@ -21,6 +22,7 @@ FINER = 20  # parts of what is about the nearest time, that each round but the f
 SAME = 1e-9  # rad or m by which distances count as different
 STRAIGHT = 1e-9  # sine of the angle up to which a piece counts as straight
 HALVINGS = 50  # of an interval that holds a root
+SHORTEST_S = 1e-3  # between the points of two curves that follow each other
 PARTS = 8  # straight lines that stand for a piece that is not
 
 
@@ -132,15 +134,7 @@ class Spline:
         if len(self.times) == 1:
             q, zero = self.positions[0], np.zeros(self.positions.shape[1])
             return Extremes(q, q.copy(), *np.repeat(zero[None], 4, axis=0))
-        h = np.diff(self.times)[:, None]
-        pieces = [np.moveaxis(self._coefficients, 1, 0)]  # of a curve and its derivatives by x, lowest power first
-        for _ in range(4):
-            pieces.append(pieces[-1][1:] * np.arange(1, len(pieces[-1]))[:, None, None])
-        x = np.broadcast_to([0.0, 1.0], (*pieces[0].shape[1:], 2))
-        values = {}
-        for order in (3, 2, 1, 0):  # between the roots of the derivative above, one is monotone
-            x = _with_roots(pieces[order + 1], x)
-            values[order] = _value(pieces[order], x), self.times[:-1, None, None] + x * h[:, :, None]
+        h, pieces, values = self._turning_points()
         speed = _greatest(np.abs(values[1][0]) / h[:, :, None], values[1][1])
         slopes = pieces[1][0] / h, pieces[1].sum(axis=0) / h  # at the beginnings and the ends of pieces
         rest, none = np.zeros_like(slopes[0][:1]), np.zeros((1, 1))
@@ -156,6 +150,45 @@ class Spline:
             q.min(axis=(0, 2)), q.max(axis=(0, 2)), speed[0], most[first, joints], speed[1], when[first, joints]
         )
 
+    def rates(self) -> tuple[np.ndarray, np.ndarray]:
+        """(dof,) greatest speed and (dof,) greatest acceleration on its pieces, by the roots of their derivatives;
+        unlike `extremes` without what it would take to begin and to end at rest."""
+        if len(self.times) == 1:
+            return np.zeros(self.positions.shape[1]), np.zeros(self.positions.shape[1])
+        h, _, values = self._turning_points()
+        speed, acceleration = ((np.abs(values[k][0]) / h[:, :, None] ** k).max(axis=(0, 2)) for k in (1, 2))
+        return speed, acceleration
+
+    def then(self, time: float, trajectory: Trajectory, since: float = -np.inf) -> "Spline":
+        """This curve until a time, and from then on a trajectory, which begins as the curve is at that time.
+
+        time: seconds on the curve's clock; since: the curve may begin as late as that
+        """
+        first = max(int(np.searchsorted(self.times, since, side="right")) - 1, 0)
+        keep = slice(first, max(int(np.searchsorted(self.times, time - SHORTEST_S)), first))
+        return Spline(
+            np.r_[self.times[keep], time + trajectory.times],
+            *(
+                np.concatenate([getattr(self, name)[keep], getattr(trajectory, name)])
+                for name in ("positions", "velocities", "accelerations")
+            ),
+        )
+
+    def rest(self, time: float, later: float = 0.0) -> Trajectory:
+        """What is left of the curve at a time, with a point there; all of its points must have accelerations.
+
+        later: seconds after which it has a point as well
+        """
+        after = self.times[self.times > time + SHORTEST_S] - time
+        if not len(after) and time < self.end:
+            after = np.array([self.end - time])
+        if SHORTEST_S < later < self.end - time - SHORTEST_S:
+            after = np.sort(np.r_[after[np.abs(after - later) > SHORTEST_S], later])
+        times = np.concatenate([np.zeros(1), after]).round(DIGITS)
+        state = self.at(time + times)
+        state.positions[-1], state.velocities[-1], state.accelerations[-1] = self.positions[-1], 0.0, 0.0
+        return Trajectory(times, state.positions, state.velocities, state.accelerations)
+
     def remaining_path(self, time: float) -> np.ndarray:
         """(K, dof) corners of straight lines that follow the curve from a time to its end.
 
@@ -167,6 +200,20 @@ class Spline:
                 begin = max(self.times[i], times[0])
                 times += list(np.linspace(begin, self.times[i + 1], 2 if self._is_straight(i) else PARTS + 1)[1:])
         return self.at(np.array(times)).positions
+
+    def _turning_points(self):
+        """(T - 1, 1) lengths of the pieces, seconds; coefficients of them and of their derivatives by their own x in
+        0..1, lowest power first; {order of derivative: (values, seconds)} at their ends and where they turn."""
+        h = np.diff(self.times)[:, None]
+        pieces = [np.moveaxis(self._coefficients, 1, 0)]  # of a curve and its derivatives by x, lowest power first
+        for _ in range(4):
+            pieces.append(pieces[-1][1:] * np.arange(1, len(pieces[-1]))[:, None, None])
+        x = np.broadcast_to([0.0, 1.0], (*pieces[0].shape[1:], 2))
+        values = {}
+        for order in (3, 2, 1, 0):  # between the roots of the derivative above, one is monotone
+            x = _with_roots(pieces[order + 1], x)
+            values[order] = _value(pieces[order], x), self.times[:-1, None, None] + x * h[:, :, None]
+        return h, pieces, values
 
     def _is_straight(self, i):
         """Do positions run straight from point i to the next, as velocities say?"""

@@ -5,6 +5,7 @@ accelerations or not. Where the motion bends, points lie so densely that all thr
 chords: no point of the robot is farther than TUBE metres from where it would be on the chord.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -167,8 +168,20 @@ def _sampled(curve: Curve, along: Phases, robot):
     if len(times) > 2 and times[-1] - times[-2] < SHORTEST_STEP_S:
         times = np.delete(times, -2)
     times[-1] = max(times[-1], SHORTEST_STEP_S)
+    times, rows, inside = refined(times, lambda times: _rows(curve, along, times), robot)
+    rows[0, 1:] = rows[-1, 1:] = 0.0
+    return times, rows, inside
+
+
+def refined(times: np.ndarray, rows_at: Callable[[np.ndarray], np.ndarray], robot: Any) -> tuple[np.ndarray, ...]:
+    """Points between those at given times, wherever the motion leaves a chord too far, or may leave the joints' limits.
+
+    times: (T,) seconds; rows_at: times (N,) -> (N, 3, dof) position, velocity, acceleration
+    robot: RobotModel, or None where nothing is to be proven
+    -> times, rows, inside of Timed
+    """
     while True:
-        rows = _rows(curve, along, times)
+        rows = rows_at(times)
         lengths = np.diff(times)
         hulls = [each(lengths, rows[:-1], rows[1:]) for each in (bernstein, cubic_bernstein)]
         off = np.maximum(*map(aside, hulls))
@@ -185,7 +198,6 @@ def _sampled(curve: Curve, along: Phases, robot):
         times = np.sort(np.r_[times, np.round((times[:-1] + times[1:])[far] / 2, DIGITS)])
         if len(times) > MOST_POINTS:
             raise SettingsError(f"the motion takes more than {MOST_POINTS} points")
-    rows[0, 1:] = rows[-1, 1:] = 0.0
     return times, rows, inside
 
 

@@ -3,8 +3,10 @@
 Everything here runs on the executor's thread and waits for nothing: planning and checks are jobs of the worker, whose
 results come back through an inbox, and the controller answers by futures. While the robot moves, every change of the
 scene has the rest of the motion checked as planners check motions. Where it is no longer free the robot brakes along
-the motion, and another one is planned from where it stands. Whoever says stop (a client that cancels,
-`trajectory_execution_event`, the end of the node) has it brake in the same way.
+the motion, and another one is planned from where it stands. Where that is not near, and where another task takes the
+place of the one under way, the next motion is planned while the robot moves, and joined to the motion under way.
+Whoever says stop (a client that cancels, `trajectory_execution_event`, the end of the node) has it brake in the same
+way.
 """
 
 import threading
@@ -14,30 +16,27 @@ from collections.abc import Callable
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
-from gpu_planners_msgs.action import Move
-from gpu_planners_msgs.srv import PlanMotion
-
-from ..common.actions import Inbox, LongAction
+from ..common.actions import Inbox
 from ..common.request_error import error_text, one_line
 from ..common.ros import LATCHED, seconds, steady_clock
 from ..common.worker import ENDING
 from . import codes
 from .arm_services import ArmServices
 from .controller import Controller
-from .move_run import Run, Task, TaskPlan
-from .plan_service import group_of
+from .move_run import LEAD_S, MotionUnderWay, Run, Task
+from .next_motion import NextMotion
 
 TICK_S = 0.02
 FEEDBACK_TICKS = 5
+LAST_S = 2 * TICK_S + LEAD_S  # before a motion would have to brake, when it is sent word that it does
 SILENCE_S = 5.0  # on the node's clock: longer than that no controller takes to answer
 CLOSE_S = 5.0  # for the robot to stop, where `close` may wait for it
 STOP = "stop"  # what trajectory_execution_event says
 FAILED = codes.CONTROL_FAILED
-PLAN_FIELDS = Move.Goal.get_fields_and_field_types().keys() - {"replans"}  # of a PlanMotion request
 
 
 class Executing:
-    """Executes one task at a time."""
+    """Executes one task at a time; another one may take its place."""
 
     def __init__(self, arm: ArmServices) -> None:
         self._arm, self._worker = arm, arm.worker
@@ -48,8 +47,9 @@ class Executing:
         self._cancels: list[Callable[[], None]] = []  # of goals that move the robot, also those that wait
         self._inbox = Inbox(arm.node)
         self._controllers = {group: Controller(arm.node, name) for group, name in arm.values.controllers.items()}
-        self._controller = self._controllers[""]  # of the run
+        self._controller = self._controllers[""]  # of the motion under way
         self._executing = arm.node.create_publisher(JointTrajectory, "~/executing", LATCHED)
+        self._next = NextMotion(self, arm, self._inbox, self._executing)
         self._timer = arm.node.create_timer(TICK_S, self._tick, clock=steady_clock())
         self._timer.cancel()
         arm.node.create_subscription(String, "trajectory_execution_event", self._take_event, 10)
@@ -86,7 +86,7 @@ class Executing:
         run = self._run
         if run is not None and run.end_motion is not None:
             run.end_motion()
-            self._finish(run, FAILED, f"the clock jumped back by {by:.3g} s while the robot moved")
+            self.finish(run, FAILED, f"the clock jumped back by {by:.3g} s while the robot moved")
 
     def _take_event(self, message):
         """MoveIt's clients say stop on this topic, whoever's motion it is."""
@@ -108,21 +108,39 @@ class Executing:
     def _give_up(self):
         if self._run is not None:
             told = f"{ENDING}; the controller was told to stop, and has not said that the robot has stopped"
-            self._finish(self._run, codes.ABORT, told)
+            self.finish(self._run, codes.ABORT, told)
 
     def _begin(self, task):
-        run, controller = Run(task, task.replans), self._controllers.get(task.group, self._controllers[""])
+        run, before = Run(task, task.replans), self._run
+        controller = self.controller_of(task.group)
         problem = controller.problem
         if self._closing:
-            self._finish(run, codes.ABORT, ENDING)
+            self.finish(run, codes.ABORT, ENDING)
             return
-        if problem or self._run is not None:
-            self._finish(run, FAILED, problem or "another motion is being executed; cancel it first")
+        if before is not None and task.replaces and not problem:
+            self._take_over(before, task)
+            return
+        if problem or before is not None:
+            self.finish(run, FAILED, problem or "another motion is being executed; cancel it first")
             return
         self._run, self._controller = run, controller
         self._idle.clear()
         self._timer.reset()
-        self._plan(run)
+        self._next.plan(run)
+
+    def _take_over(self, run, task):
+        """Have a task take the place of the one under way."""
+        before, told = run.task, (run.goal_index, run.plans)
+        why = f"{run.why}; another goal took its place" if run.why else "another goal took its place"
+        self._end(before, codes.PREEMPTED if run.code is None else run.code, why, *told)
+        self._next.drop(run)
+        run.task, run.replans, run.plans, run.goal_index, run.code, run.why = task, task.replans, 0, 0, None, ""
+        if run.state == "planning":
+            self._next.plan(run)
+        elif run.state == "moving":
+            self._next.go_over(run)
+        else:
+            run.replans += 1  # when the controller has taken what is being sent, or the robot has stopped
 
     def _cancel(self, task):
         if self._run is not None and task is self._run.task:
@@ -134,92 +152,68 @@ class Executing:
             return
         run.code, run.why = code, why
         if run.state == "planning":
-            self._worker.cancel(run.request)
-            self._finish(run, code, f"{why} {'while the robot stood' if run.plans else 'before the robot moved'}")
+            self.finish(run, code, f"{why} {'while the robot stood' if run.plans else 'before the robot moved'}")
         elif run.state == "moving":
-            self._stop(run)
+            self.stop(run)
         # when the controller has taken the motion that is being sent, or when the stop under way has ended
 
+    def controller_of(self, group: str) -> Controller:
+        return self._controllers.get(group, self._controllers[""])
+
+    def use(self, controller: Controller) -> None:
+        """Have a controller execute the motions that follow."""
+        self._controller = controller
+
+    def is_under_way(self, run: Run) -> bool:
+        return run is self._run
+
     def _is_current(self, run, motion):
-        """Does an answer about a motion of a run still count?"""
+        """Does a check of a motion of a run, or the answer to its stop, still count?"""
         return run is self._run and motion is run.motion
-
-    # planning
-
-    def _plan(self, run):
-        run.state, run.motion, run.end_motion, run.held, run.over = "planning", None, None, False, False
-        self._feed_back(run)
-
-        def job():
-            try:
-                plan = run.task.plan()
-            except Exception as error:  # a client must get an answer whatever goes wrong
-                refuse(error)
-            else:
-                self._inbox.put(self._take_plan, run, plan)
-
-        def refuse(error):
-            self._inbox.put(self._take_plan, run, TaskPlan(codes.code_of(error), error_text(error)))
-
-        run.request = self._worker.ask(run.task.line, job, refuse)
-
-    def _take_plan(self, run, plan):
-        if run is not self._run or run.state != "planning":
-            return
-        motion = plan.motion
-        if motion is None:
-            before = f"{run.why}, the robot was stopped, and then: " if run.why else ""
-            self._finish(run, plan.code, before + plan.message)
-            return
-        self._controller = self._controllers.get(plan.group, self._controllers[""])
-        if problem := self._controller.problem:
-            self._finish(run, FAILED, problem)
-            return
-        self._executing.publish(plan.trajectory)  # before it begins: other arms should know
-        run.state, run.plans, run.goal_index, run.motion = "sending", run.plans + 1, plan.goal_index, motion
-        run.checking, run.checked = False, time.monotonic()
-        run.deadline = self._arm.now() + SILENCE_S
-        run.end_motion = self._controller.send(
-            plan.trajectory,
-            lambda accepted: self._take_answer(run, motion, accepted),
-            lambda problem: self._take_end(run, motion, problem),
-            lambda: self._hear(run),
-        )
 
     # moving
 
-    def _take_answer(self, run, motion, accepted):
-        if not self._is_current(run, motion):
+    def take_answer(self, run: Run, motion: MotionUnderWay, accepted: bool) -> None:
+        if run is not self._run or motion is not run.sent:
             return
         if not accepted:
-            self._finish(run, FAILED, f"the controller '{self._controller.name}' refused the motion")
+            self.finish(run, FAILED, f"the controller '{self._controller.name}' refused the motion")
             return
         motion.began, run.state = self._arm.now(), "moving"
-        self._hear(run)
+        self.hear(run)
         run.checked = time.monotonic()
-        self._feed_back(run)
+        self.feed_back(run)
         if run.code is not None:
-            self._stop(run)
+            self.stop(run)
+        elif not run.plans:  # another task has taken over meanwhile
+            run.replans -= 1
+            self._next.go_over(run)
 
-    def _hear(self, run):
+    def hear(self, run: Run) -> None:
         """The controller says that it executes the motion, or the robot is seen to move."""
         if run.state == "moving":
-            run.deadline = self._arm.now() + SILENCE_S
+            self.expect(run)
 
-    def _take_end(self, run, motion, problem):
+    def expect(self, run: Run) -> None:
+        """The controller must say something soon."""
+        run.deadline = self._arm.now() + SILENCE_S
+
+    def take_end(self, run: Run, motion: MotionUnderWay, problem: str) -> None:
         """The motion itself has ended; a stop may have taken its place."""
-        if not self._is_current(run, motion):
+        if run is not self._run or motion is not run.sent:
             return
         run.over = True
         if run.state == "stopping":
             if run.held:
-                self._take_stop(run, motion, "")
+                self._take_stop(run, run.motion, "")
         elif problem:
-            self._finish(run, FAILED, problem)
+            self.finish(run, FAILED, problem)
+        elif run.coming is not None:
+            self._next.rest(run)
         elif run.task.goes_on:
-            self._plan(run)
+            self._next.plan(run)
         else:
-            self._finish(run, codes.SUCCESS, f"goal {run.goal_index} reached, motions planned: {run.plans}")
+            self.finish(run, codes.SUCCESS, f"goal {run.goal_index} reached, motions planned: {run.plans}")
 
     def _tick(self):
         run = self._run
@@ -228,24 +222,28 @@ class Executing:
             return
         self._ticks += 1
         if self._ticks % FEEDBACK_TICKS == 0:
-            self._feed_back(run)
+            self.feed_back(run)
             problem = self._controller.problem
             if problem and run.state != "planning":
-                self._finish(run, FAILED, f"while the robot moved: {problem}")
+                self.finish(run, FAILED, f"while the robot moved: {problem}")
                 return
         moving = run.state == "moving"
         if moving:
             passed = run.motion.phase
-            phase = self._advance(run.motion)
+            phase = self.advance(run.motion)
             if run.motion.phase > passed:
-                self._hear(run)
+                self.hear(run)
         if run.state != "planning" and self._arm.now() > run.deadline:
             run.end_motion()
             more = ", and the robot was not seen to move" if moving else " more than it may take"
             text = f"the controller '{self._controller.name}' has said nothing for {SILENCE_S:g} s{more}"
-            self._finish(run, FAILED, f"{run.why}; {text}" if run.why else text)
+            self.finish(run, FAILED, f"{run.why}; {text}" if run.why else text)
         elif moving and (late := self._lateness(run)):
             self._halt(run, FAILED, late)
+        elif moving and run.coming is not None and phase + LAST_S >= run.coming.at < run.motion.duration:
+            late = "the next motion was not planned in time"
+            run.why = f"{run.why}, and {late}" if run.why else late
+            self._brake(run, run.motion.rest)
         elif moving:
             self._watch(run, phase)
 
@@ -262,7 +260,7 @@ class Executing:
             "allowed_goal_duration_margin"
         )
 
-    def _advance(self, motion):
+    def advance(self, motion: MotionUnderWay) -> float:
         return motion.advance(self._arm.seen(motion.robot), self._arm.now())
 
     def _watch(self, run, phase):
@@ -271,37 +269,58 @@ class Executing:
         if run.checking:
             if time.monotonic() - run.checked > patience:
                 run.why = f"the scene could not be looked at for {patience:g} s, parameter monitor_patience_s"
-                self._stop(run)
+                self.stop(run)
             return
-        run.checking = True
+        run.checking, around = True, run.coming is None and run.replans > 0 and run.task.plan_from
 
         def job():
+            braking = None
             try:
                 met = self._arm.contact_ahead(motion, phase)
+                if met and around:
+                    braking = self._next.braking(motion, phase)
+                    if braking and self._arm.contact_ahead(braking[0], phase):
+                        braking = None  # too near
             except Exception as error:  # not to know is not to be free
                 met = f"the rest of the motion cannot be checked: {error_text(error)}"
-            self._inbox.put(self._take_check, run, motion, met)
+            self._inbox.put(self._take_check, run, motion, met, braking)
 
         self._worker.do(job)
 
-    def _take_check(self, run, motion, met):
+    def _take_check(self, run, motion, met, braking):
         if not self._is_current(run, motion):
             return
         run.checking, run.checked = False, time.monotonic()
         if met and run.state == "moving":
             run.why = met
-            self._stop(run)
+            if braking and run.coming is None and run.replans > 0:
+                run.replans -= 1
+                self._next.go_over(run, braking)
+            else:
+                self.stop(run)
 
     # stopping
 
-    def _stop(self, run):
+    def stop(self, run: Run) -> None:
+        """Have the robot brake, and forget what was planned for it."""
+        if run.coming is not None:
+            self._next.drop(run)
+            run.replans += 1
+        assert run.motion is not None
+        self._brake(run, run.motion.stop)
+
+    def _brake(self, run, message):
+        """message: of the stop, as MotionUnderWay.stop and .rest make it"""
         run.state, motion, now, end_motion = "stopping", run.motion, self._arm.now(), run.end_motion
         self._arm.node.get_logger().warning(f"move: stopping: {run.why}")
-        self._feed_back(run)
+        self.feed_back(run)
 
         def hold():
             """Have the controller end the motion, as it ends one that is cancelled."""
             run.held = True
+            if run.coming is not None:  # who knows where the robot will come to rest
+                self._next.drop(run)
+                run.replans += 1
             if run.over:
                 self._take_stop(run, motion, "")
             else:
@@ -312,7 +331,7 @@ class Executing:
                 hold()
 
         try:
-            stop = motion.stop(self._arm.seen(motion.robot), now)
+            stop = message(self._arm.seen(motion.robot), now)
         except Exception as error:  # whatever it is, the robot must stop
             self._arm.node.get_logger().error(
                 f"move: no stop along the motion, the controller ends it: {error_text(error)}"
@@ -328,52 +347,36 @@ class Executing:
         if not self._is_current(run, motion):
             return
         if problem:
-            self._finish(run, FAILED, f"{run.why}; while the robot was stopped: {problem}")
+            self.finish(run, FAILED, f"{run.why}; while the robot was stopped: {problem}")
         elif run.code is not None:
-            self._finish(run, run.code, f"{run.why}; the robot has stopped")
+            self.finish(run, run.code, f"{run.why}; the robot has stopped")
+        elif run.coming is not None:
+            self._next.rest(run)
         elif run.replans > 0:
             run.replans -= 1
-            self._plan(run)
+            self._next.plan(run)
         else:
             code = codes.MOTION_PLAN_INVALIDATED_BY_ENVIRONMENT_CHANGE
-            self._finish(run, code, f"{run.why}; the robot was stopped, and {run.plans} motions were planned")
+            self.finish(run, code, f"{run.why}; the robot was stopped, and {run.plans} motions were planned")
 
     # telling
 
-    def _feed_back(self, run):
+    def feed_back(self, run: Run) -> None:
         state, progress, left, motion = "moving" if run.state == "sending" else run.state, 0.0, 0.0, run.motion
         if motion is not None:
-            phase = self._advance(motion)
-            left, progress = motion.duration - phase, phase / motion.duration if motion.duration > 0 else 1.0
+            progress, left = motion.progress(self.advance(motion))
+        state = "planning" if run.coming is not None and state == "moving" else state
         run.task.feed_back(state, run.plans, progress, left)
 
-    def _finish(self, run, code, message):
+    def finish(self, run: Run, code: int, message: str) -> None:
         if run is self._run:
             self._run = None
             self._idle.set()
-            if run.plans:
+            self._next.drop(run)
+            if run.told:
                 self._executing.publish(JointTrajectory())
+        self._end(run.task, code, message, run.goal_index, run.plans)
+
+    def _end(self, task, code, message, goal_index, plans):
         self._arm.node.log(f"move: {message}", code == codes.SUCCESS)
-        run.task.end(code, message, run.goal_index, run.plans)
-
-
-def offer_move(arm: ArmServices) -> None:
-    """Offer the action ~/move, which plans as ~/plan_motion does, and has the motion executed."""
-
-    def accept(goal):
-        request = PlanMotion.Request(**{name: getattr(goal.request, name) for name in PLAN_FIELDS})
-
-        def feed_back(state, plans, progress, remaining_s):
-            goal.publish_feedback(Move.Feedback(state=state, plans=plans, progress=progress, remaining_s=remaining_s))
-
-        def end(code, message, goal_index, plans):
-            result = Move.Result(code=code, message=message, goal_index=goal_index, plans=plans)
-            action.end(goal, result, code == codes.SUCCESS)
-
-        replans, group = int(goal.request.replans), group_of(request)
-        task = Task("~/move", replans, lambda: arm.plan_to_move(request), feed_back, end, group=group)
-        arm.executing.start(task)
-        return lambda: arm.executing.cancel(task)
-
-    action = LongAction(arm.node, Move, "~/move", accept)
-    arm.executing.on_stop(action.cancel_all)
+        task.end(code, message, goal_index, plans)

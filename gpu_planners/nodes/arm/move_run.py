@@ -1,10 +1,11 @@
 """A motion under way (where the robot is on it, how it stops), the task that asks for it, and the run of a task."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from ...arm import RobotModel
@@ -18,7 +19,8 @@ from .scene_objects import SceneObjects
 
 AHEAD_S = 0.1  # the controller may have begun so much before its answer came
 LEAD_S = 0.03  # between sending a stop and its begin
-JOIN_S = 0.1  # within which the controller joins a stop whose time it cannot know
+JOIN_S = 0.1  # within which the controller joins a motion whose time it cannot know
+EARLY_S = 0.005  # by which a time stamp of joint_states may be early
 
 
 class Seen(NamedTuple):
@@ -37,6 +39,8 @@ class MotionUnderWay:
     scene: (SceneObjects, RobotModel) of the scene in which it was last found free
     began: seconds on the node's clock when the controller took it, None before
     phase: seconds on the curve that the robot has passed
+    first: seconds on the curve when the motion begins; before, it is the one whose place it took
+    seen_at: seconds on the node's clock when the robot was seen at `phase`
     """
 
     curve: Spline
@@ -45,6 +49,8 @@ class MotionUnderWay:
     margin: float
     began: float | None = None
     phase: float = 0.0
+    first: float = 0.0
+    seen_at: float | None = None
 
     @classmethod
     def planned(
@@ -63,22 +69,46 @@ class MotionUnderWay:
             return 0.0
         if seen is None:
             return min(now - self.began, self.duration)
-        high = float(np.clip(seen.at - self.began + AHEAD_S, self.phase, max(self.duration, self.phase)))
-        self.phase = self.curve.nearest_time(seen.q, self.phase, high)
+        if seen.at != self.seen_at:
+            most = seen.at - self.began + AHEAD_S
+            if self.seen_at is not None:  # a motion that turns back is twice in each place, and no controller hurries
+                most = min(most, self.phase + max(seen.at - self.seen_at, 0.0) + EARLY_S)
+            high = float(np.clip(most, self.phase, max(self.duration, self.phase)))
+            self.phase, self.seen_at = self.curve.nearest_time(seen.q, self.phase, high), seen.at
         return float(np.clip(self.phase + max(now - seen.at, 0.0), 0.0, self.duration))
+
+    def progress(self, phase: float) -> tuple[float, float]:
+        """(share from 0 to 1, seconds that remain) of the motion at a phase."""
+        left, length = self.duration - phase, self.duration - self.first
+        return (max(phase - self.first, 0.0) / length if length > 0 else 1.0), left
+
+    def braking(self, time: float) -> "MotionUnderWay":
+        """The same motion until a time on the curve, when it brakes; it ends where it then comes to rest."""
+        time = min(time, self.duration)
+        return replace(self, curve=self.curve.then(time, self._stop(time), self.phase))
 
     def stop(self, seen: Seen | None, now: float) -> JointTrajectory:
         """The message that has the controller brake along the motion."""
+        return self._message(seen, now, self._stop)
+
+    def rest(self, seen: Seen | None, now: float) -> JointTrajectory:
+        """The message that has the controller execute the motion from where the robot is on it."""
+        return self._message(seen, now, lambda time: self.curve.rest(time, JOIN_S))
+
+    def _stop(self, time):
+        return stop_along(self.curve, time, self.robot.acceleration, *room(self.robot))
+
+    def _message(self, seen, now, rest_from):
+        """rest_from: seconds on the curve -> Trajectory from there"""
         phase = self.advance(seen, now)
-        limits = self.robot.acceleration, *room(self.robot)
         if seen is not None and seen.stamped:
-            message = trajectory_message(self.robot, stop_along(self.curve, phase + LEAD_S, *limits))
+            message = trajectory_message(self.robot, rest_from(phase + LEAD_S))
             message.header.stamp = time_message(now + LEAD_S)
             return message
-        stop = stop_along(self.curve, phase, *limits)
-        keep = stop.times >= min(JOIN_S, stop.times[-1])  # the controller joins it meanwhile
-        times = np.maximum(stop.times[keep], JOIN_S) if np.count_nonzero(keep) == 1 else stop.times[keep]
-        rest = Trajectory(times, stop.positions[keep], stop.velocities[keep], stop.accelerations[keep])
+        rest = rest_from(phase)
+        keep = rest.times >= min(JOIN_S, rest.times[-1])  # the controller joins it meanwhile
+        times = np.maximum(rest.times[keep], JOIN_S) if np.count_nonzero(keep) == 1 else rest.times[keep]
+        rest = Trajectory(times, rest.positions[keep], rest.velocities[keep], rest.accelerations[keep])
         return trajectory_message(self.robot, rest)
 
 
@@ -109,6 +139,8 @@ class Task:
     end: called once, on the executor's thread, with code, message, goal_index and how many motions were planned
     goes_on: is another motion planned when one has ended where it should? A plan without one then ends the task
     group: whose motion the first one is
+    plan_from: plans from where the message has the planning joints, at rest, as `plan` does; None: it cannot
+    replaces: may it take the place of a task that is under way?
     """
 
     line: str
@@ -118,17 +150,36 @@ class Task:
     end: Callable[[int, str, int, int], None]
     goes_on: bool = False
     group: str = ""
+    plan_from: Callable[[JointState], TaskPlan] | None = None
+    replaces: bool = False
+
+
+@dataclass(eq=False)
+class Coming:
+    """A motion that is being planned. at: seconds on the curve of the motion under way when that begins to brake, until
+    when this one is wanted; None: the robot stands
+    request: in the worker's queue; plan: what came out
+    """
+
+    at: float | None = None
+    request: Any = None
+    plan: TaskPlan | None = None
 
 
 @dataclass
 class Run:
-    """A task under way.
+    """A task under way. Another task may take its place.
 
     replans: how many are left; state: "planning", "sending", "moving" or "stopping"
-    plans: motions planned; goal_index: of the goal that the present motion leads to
+    plans: motions planned for the task, 0 while the motion is one of the task before
+    goal_index: of the goal that the present motion leads to
     why: it is being stopped; code: with which it ends when the robot has stopped, None: another motion may be planned
     deadline: seconds on the node's clock when the controller must have answered or ended a stop, or while the robot
         moves must have been heard of again
+    coming: the motion that is planned next, also while the robot moves; else None
+    motion: that the robot executes; while another one is coming it brakes in the end
+    group: whose motion was sent last
+    sent: the motion that the controller was sent last, the same until it brakes; told: do other arms know of one?
     end_motion: has the controller end the motion, and the stop if there is one; None before it was sent
     over: the controller has ended the motion; held: the controller was asked to, for it took no stop
     """
@@ -140,8 +191,11 @@ class Run:
     goal_index: int = 0
     why: str = ""
     code: int | None = None
-    request: Any = None
+    coming: Coming | None = None
     motion: MotionUnderWay | None = None
+    group: str = ""
+    sent: MotionUnderWay | None = None
+    told: bool = False
     end_motion: Any = None
     over: bool = False
     held: bool = False

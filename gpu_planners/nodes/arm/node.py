@@ -33,10 +33,11 @@ from .arm_services import Planned
 from .attaching import attach_objects
 from .cloud_topics import CloudTopics
 from .dragged_goals import DraggedGoals
-from .executing import Executing, offer_move
+from .executing import Executing
 from .joint_states import JointStates
 from .marker_objects import check_markers
 from .motion_display import MotionDisplay
+from .move_action import offer_move
 from .move_run import MotionUnderWay, Seen, TaskPlan
 from .other_arms import OtherArms
 from .parameters import ArmParameters

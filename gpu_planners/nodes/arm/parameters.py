@@ -131,6 +131,20 @@ class ArmParameters(NodeParameters):
         0.0,
         10.0,
     )
+    goals_while_moving: str = setting(
+        "move",
+        "Whose goals take the place of the motion under way, which ends as PREEMPTED: those of ~/move; all: those of "
+        "MoveGroup too; none: they are refused",
+        choices=("none", "move", "all"),
+    )
+    switch_lead_s: float = setting(
+        0.0,
+        "How long a motion goes on while one that takes its place is planned; then the robot goes over to that, or "
+        "brakes. 0: time for 95 % of the last 100 plans, and as many times of joining motions",
+        0.0,
+        60.0,
+        unit="seconds",
+    )
     moveit_interface: str = setting(
         "all",
         "MoveIt's interfaces, where moveit_msgs is installed: all, only the action (beside a move_group), or none",

@@ -230,9 +230,11 @@ class MoveItServer:
             return planned()[0], True
         group = self._scene.group_named(named)
 
-        def plan():
+        def plan(start=None):
             nonlocal result
             first.start_state = RobotState(is_diff=True)
+            if start is not None:
+                first.start_state.joint_state = start
             result, motion, robot = planned()
             trajectory = motion.trajectory.joint_trajectory
             under_way = MotionUnderWay.planned(
@@ -248,7 +250,10 @@ class MoveItServer:
             action.end(goal, _with_code(result, code_message(code, message)), code == codes.SUCCESS)
 
         replans = max(options.replan_attempts, 0) * bool(options.replan)
-        return self._longer(Task("move_group", replans, plan, _feedback(goal, kind), end, group=group))
+        replaces = self._arm.values.goals_while_moving == "all"
+        told = _feedback(goal, kind)
+        task = Task("move_group", replans, plan, told, end, group=group, plan_from=plan, replaces=replaces)
+        return self._longer(task)
 
     def _execute(self, goal):
         """Execute a motion that was planned before, by whomever."""
