@@ -28,8 +28,8 @@ def offer_move(arm: ArmServices) -> None:
             given = {} if start is None else {"start": start}
             return arm.plan_to_move(PlanMotion.Request(**fields, **given))
 
-        replaces = arm.values.goals_while_moving != "none"
-        task = Task("~/move", int(goal.request.replans), plan, feed_back, end, plan, replaces)
+        replans, replaces = int(goal.request.replans), arm.values.goals_while_moving != "none"
+        task = Task("~/move", replans, plan, feed_back, end, plan_from=plan, replaces=replaces)
         arm.executing.start(task)
         return lambda: arm.executing.cancel(task)
 
