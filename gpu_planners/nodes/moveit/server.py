@@ -10,6 +10,7 @@ from typing import Any
 from moveit_msgs import srv
 from moveit_msgs.action import ExecuteTrajectory, MoveGroup, MoveGroupSequence
 from moveit_msgs.msg import (
+    Constraints,
     DisplayTrajectory,
     MotionSequenceResponse,
     PlannerInterfaceDescription,
@@ -251,8 +252,10 @@ class MoveItServer:
 
         replans = max(options.replan_attempts, 0) * bool(options.replan)
         replaces = self._arm.values.goals_while_moving == "all"
-        told = _feedback(goal, kind)
-        task = Task("move_group", replans, plan, told, end, group=group, plan_from=plan, replaces=replaces)
+        # the way from a motion under way keeps to no line, and to no constraint
+        bound = kind is not MoveGroup or first.planner_id in INDUSTRIAL or first.path_constraints != Constraints()
+        told, plan_from = _feedback(goal, kind), None if bound else plan
+        task = Task("move_group", replans, plan, told, end, group=group, plan_from=plan_from, replaces=replaces)
         return self._longer(task)
 
     def _execute(self, goal):
