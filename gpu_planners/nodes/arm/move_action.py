@@ -7,6 +7,7 @@ from ..common.actions import LongAction
 from . import codes
 from .arm_services import ArmServices
 from .move_run import Task
+from .plan_service import group_of
 
 PLAN_FIELDS = Move.Goal.get_fields_and_field_types().keys() - {"replans"}  # of a PlanMotion request
 
@@ -29,7 +30,8 @@ def offer_move(arm: ArmServices) -> None:
             return arm.plan_to_move(PlanMotion.Request(**fields, **given))
 
         replans, replaces = int(goal.request.replans), arm.values.goals_while_moving != "none"
-        task = Task("~/move", replans, plan, feed_back, end, plan_from=plan, replaces=replaces)
+        group = group_of(goal.request)
+        task = Task("~/move", replans, plan, feed_back, end, group=group, plan_from=plan, replaces=replaces)
         arm.executing.start(task)
         return lambda: arm.executing.cancel(task)
 

@@ -1,6 +1,6 @@
 """A motion under way (where the robot is on it, how it stops), the task that asks for it, and the run of a task."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -178,7 +178,7 @@ class Run:
         moves must have been heard of again
     coming: the motion that is planned next, also while the robot moves; else None
     motion: that the robot executes; while another one is coming it brakes in the end
-    group: whose motion was sent last
+    groups: names of the group whose motion was sent last
     sent: the motion that the controller was sent last, the same until it brakes; told: do other arms know of one?
     end_motion: has the controller end the motion, and the stop if there is one; None before it was sent
     over: the controller has ended the motion; held: the controller was asked to, for it took no stop
@@ -193,7 +193,7 @@ class Run:
     code: int | None = None
     coming: Coming | None = None
     motion: MotionUnderWay | None = None
-    group: str = ""
+    groups: Collection[str] = ()
     sent: MotionUnderWay | None = None
     told: bool = False
     end_motion: Any = None

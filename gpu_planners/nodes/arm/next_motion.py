@@ -78,7 +78,7 @@ class NextMotion:
         braking: as of the method, if it was made before
         """
         assert run.motion is not None
-        if braking is None and run.task.plan_from and run.task.group == run.group:
+        if braking is None and run.task.plan_from and run.task.group in run.groups:
             try:
                 braking = self.braking(run.motion, self._execution.advance(run.motion))
             except Exception as error:  # whatever it is, the robot must stop
@@ -203,7 +203,7 @@ class NextMotion:
     def _hand_over(self, run, motion, plan, trajectory, answered):
         """Have the controller execute a motion in place of what it has."""
         self._published.publish(trajectory)  # before it begins: other arms should know
-        run.told, run.coming, run.group = True, None, plan.group
+        run.told, run.coming, run.groups = True, None, {run.task.group, plan.group}
         run.plans, run.goal_index = run.plans + 1, plan.goal_index
         run.motion, run.sent, run.checking, run.checked, run.over = motion, motion, False, time.monotonic(), False
         self._execution.expect(run)
