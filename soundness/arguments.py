@@ -49,7 +49,7 @@ MADE_HERE = (  # classes that the package makes: nobody calls their constructors
 INNER = {"PathSet.of_moves", "CollisionChecker.device_scene", "BandedPlanner.update"}  # engines; what never works
 OWN = {"njit", "lean_njit", "cuda_jit", "told_if_slow", "shown", "shortened"}  # for the package's own code
 URDF = """<robot name="two"><link name="base"/>
-<link name="one"><inertial><mass value="1"/></inertial>
+<link name="one"><inertial><mass value="1"/><inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial>
 <collision><origin xyz="0.25 0 0"/><geometry><box size="0.5 0.05 0.05"/></geometry></collision></link>
 <link name="tool"><collision><origin xyz="0.2 0 0"/><geometry><box size="0.4 0.05 0.05"/></geometry></collision></link>
 <joint name="a" type="revolute"><parent link="base"/><child link="one"/><axis xyz="0 0 1"/>

@@ -22,6 +22,7 @@ from ..settings import Setting
 from . import cartesian
 from .cartesian import End, Line
 from .collision.reach import shape_levers
+from .dynamics.torques import TorqueLimits
 from .geometry.shapes import ConvexShape
 from .motion.curve import Curve, at, bernstein, smooth_parts, straight, through, turn
 from .motion.fitted_legs import LEAST_CUT
@@ -35,7 +36,7 @@ from .robot.tip import Tip
 from .segments import LINES, Circular, Direct, Free, Segment, check_segments, kind_of, made
 from .segments import Later as Later
 from .segments import Straight as Straight
-from .trajectory import DEVIATION, Trajectory, corners_of, cuts_of, joint_limits, standing, timed_trajectory
+from .trajectory import DEVIATION, Trajectory, corners_of, cuts_of, joint_limits, load_along, standing, timed_trajectory
 
 SOLUTIONS = 16  # wanted postures for each pose of a free motion
 GOALS = 4  # enough goals of a free motion from which the lines after it can be done
@@ -86,6 +87,7 @@ class Settings:
     line: of lines and arcs
     deviation: how far, in the joint-space L2 norm, free motions may leave their own corners
     velocity, acceleration, jerk: (dof,) limits; None: the robot's, and jerk as in time_parameterize
+    torques: limits of what the motors give, as `time_parameterize` takes them
     time_limit_s: seconds for all segments, without the timing
     allow_partial: a line that ends early ends the motion there, at its start too unless it is the first segment
     blend_inside: the tip leaves the segments only within blend_radius of their common end, as in Pilz's planner. Else
@@ -98,6 +100,7 @@ class Settings:
     velocity: ArrayLike | None = None
     acceleration: ArrayLike | None = None
     jerk: ArrayLike | None = None
+    torques: TorqueLimits | None = None
     time_limit_s: float = 10.0
     allow_partial: bool = False
     blend_inside: bool = False
@@ -126,7 +129,8 @@ def solve(
     link: what poses and lines are of; default: the robot's tip link
 
     Every part of the motion is proven free: paths by their planner, lines by `cartesian`, rounded corners as in
-    `motion.timing`. Raises SettingsError and ConfigurationError for arguments that are wrong.
+    `motion.timing`. Raises SettingsError and ConfigurationError for arguments that are wrong, and SettingsError where
+    a motor of `Settings.torques` cannot hold the robot still somewhere on the path.
     """
     robot = body_checker(checker).robot
     q = numbers("start", start, (robot.dof,), ConfigurationError).astype(float)
@@ -150,7 +154,7 @@ def solve(
     if failed >= 0 and len(joined.paths) <= failed:  # not even a part of the segment counts
         motion, path, ends_s, ends = None, np.zeros((0, robot.dof)), np.zeros(0), np.zeros((0, robot.dof))
     else:
-        motion, path, ends_s = joined.timed(checker)
+        motion, path, ends_s = joined.timed(checker, settings.torques)
         ends = np.stack([each[-1] for each in joined.paths])
     spent = time.monotonic() - began
     return SequenceResult(failed, part.status, part.end, part.text, motion, path, ends_s, ends, part.fraction, spent)
@@ -177,13 +181,16 @@ class _Joined(NamedTuple):
     counts: list[int]
     paths: list[np.ndarray]
 
-    def timed(self, checker):
+    def timed(self, checker, torques):
         """Trajectory, path (K, dof), (segments,) seconds when they end."""
         path = np.concatenate(self.paths)
+        load = load_along(path, torques, checker)
         if not self.legs:
             still = np.clip(path[:1], *room(checker.robot))
             return standing(still), path[:1], np.zeros(len(self.paths))
-        trajectory, ends_s = timed_trajectory(self.legs, self.cuts, checker, self.away)
+        trajectory, ends_s = timed_trajectory(
+            [leg._replace(load=load) for leg in self.legs], self.cuts, checker, self.away
+        )
         return trajectory, path, np.r_[0.0, ends_s][self.counts]
 
 

@@ -120,12 +120,9 @@ def time_parameterize(
     with np.errstate(over="ignore"):
         if not np.isfinite(np.linalg.norm(np.diff(corners, axis=0), axis=1)).all():
             raise SettingsError("the path and its velocity, acceleration and jerk limits lie too far apart for float64")
-    if torques is not None:
-        _refuse_other_robot(waypoints, torques.dynamics.robot, checker)
-        refuse_unheld(corners, torques)
+    load = load_along(corners, torques, checker)
     if len(corners) == 1:
         return standing(corners)
-    load = None if torques is None else Load(torques)
     legs = [Leg(straight(a, b), limits, load=load) for a, b in itertools.pairwise(corners)]
     return timed_trajectory(legs, cuts_of(legs, deviation), checker, np.full(len(legs) - 1, deviation))[0]
 
@@ -188,7 +185,12 @@ def _within_limits(path, robot):
     return inside
 
 
-def _refuse_other_robot(path, robot, checker):
+def load_along(path: np.ndarray, torques: TorqueLimits | None, checker: Any) -> Load | None:
+    """The Load of a motion along a path (K, dof), None without torques; SettingsError where they are of another robot
+    than the checker's, or a pose of the path cannot be held still."""
+    if torques is None:
+        return None
+    robot = torques.dynamics.robot
     if path.shape[1] != robot.dof:
         raise SettingsError(f"path has {path.shape[1]} joints; allowed: the {robot.dof} of the robot of torques")
     if checker is not None and checker.robot.joint_names != robot.joint_names:
@@ -196,6 +198,8 @@ def _refuse_other_robot(path, robot, checker):
             f"torques is of a robot with the joints {', '.join(robot.joint_names)}; allowed: those of the checker's "
             f"robot, {', '.join(checker.robot.joint_names)}"
         )
+    refuse_unheld(path, torques)
+    return Load(torques)
 
 
 def check_limit(name: str, limit: ArrayLike, dof: int) -> np.ndarray:

@@ -1,11 +1,13 @@
 """Motions whose torques keep the motors' limits, by pinocchio at dense samples of what a controller plays."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from pinocchio_poses import example_robot, pinocchio_torques
 from robots_at_hand import READY, checker_among, maker_of, problem_of
 
-from gpu_planners.arm import load_urdf, rrt_connect
+from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf, rrt_connect, sequence
 from gpu_planners.arm.dynamics import Payload, TorqueLimits
 from gpu_planners.arm.trajectory import time_parameterize
 from gpu_planners.errors import SettingsError
@@ -152,3 +154,24 @@ def test_torques_of_another_robot_are_refused():
     checker = checker_among(other.model, problem_of("xarm7", "table")[1])
     with pytest.raises(SettingsError, match="torques is of a robot with the joints panda_joint1, "):
         time_parameterize([np.zeros(7)], robot.velocity, robot.acceleration, checker=checker, torques=torques)
+
+
+def test_a_sequence_with_a_line_of_the_tool_keeps_the_limits():
+    robot, torques, by_pinocchio = arm("panda")
+    checker = CollisionChecker(robot, CollisionWorld(), "cpu")
+    out = READY + [0.8, 1.5, 0, 1.2, 0, 0.4, 0]
+    parts = [
+        sequence.Free(goals=out, blend_radius=0.05),
+        sequence.Straight(translation=[-0.15, 0, 0.05], blend_radius=0.05),
+        sequence.Free(goals=READY),
+    ]
+    fast = sequence.Settings(acceleration=4 * robot.acceleration)
+    held = replace(fast, torques=torques)
+    free, kept = (sequence.solve(READY, parts, checker, rrt_connect, each) for each in (fast, held))
+    assert free.solved and kept.solved and np.array_equal(free.path, kept.path)
+    assert worst(free.trajectory, torques, by_pinocchio) > 1.1
+    assert worst(kept.trajectory, torques, by_pinocchio) <= 1 + 1e-9
+    assert free.trajectory.duration < kept.trajectory.duration < 2 * free.trajectory.duration
+    assert len(kept.ends_s) == 3 and np.isclose(kept.ends_s[-1], kept.trajectory.duration, atol=1e-8)
+    with pytest.raises(SettingsError, match="only to hold still"):
+        sequence.solve(READY, parts, checker, rrt_connect, replace(fast, torques=arm("panda", 8.0)[1]))

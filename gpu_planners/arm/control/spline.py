@@ -17,6 +17,7 @@ from ..trajectory import Trajectory
 
 STILL = 1e-6  # rad/s or m/s up to which a joint rests
 LOOK_S = 0.005  # spacing of the times that are compared with where the robot is, at first
+MOST_LOOKS = 1_000_000  # at first: they are farther apart where the times are more than 5000 s apart
 ROUNDS = 4  # of looks for the nearest time
 FINER = 20  # parts of what is about the nearest time, that each round but the first looks at
 SAME = 1e-9  # rad or m by which distances count as different
@@ -121,7 +122,7 @@ class Spline:
         q = numbers("q", q, self.positions.shape[1:], ConfigurationError)
         if not (np.isfinite(low) and np.isfinite(high)):
             raise ConfigurationError(f"low and high are {low} and {high}; allowed: finite numbers")
-        count = max(int(np.ceil((high - low) / LOOK_S)), 1)
+        count = max(int(min(np.ceil((high - low) / LOOK_S), MOST_LOOKS)), 1)
         for _ in range(ROUNDS):
             times = np.linspace(low, high, count + 1)
             distance = np.linalg.norm(self.at(times).positions - q, axis=1)
