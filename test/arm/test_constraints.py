@@ -8,7 +8,8 @@ from scipy.spatial.transform import Rotation
 from benchmarks import robots
 from benchmarks.problems import add_obstacles
 from gpu_planners.arm import CollisionChecker, CollisionWorld, Status, rrt_connect
-from gpu_planners.arm.constraints import JointRange, Orientation, Position, Tilt, Volume, Within, all_of
+from gpu_planners.arm.constraints import JointRange, KeepingChecker, Orientation, Position, Tilt, Volume, Within, all_of
+from gpu_planners.arm.trajectory import time_parameterize
 from gpu_planners.errors import ConfigurationError, RobotDescriptionError, SettingsError
 
 PLACES = np.linspace(0, 1, 40)
@@ -217,6 +218,27 @@ def test_the_same_seed_gives_the_same_path(at_a_post):
     rule, settings = plane(rig.model, 0.4, 0.02), rrt_connect.Settings(time_limit_s=60.0, shortcut_rounds=1)
     first, second = (rrt_connect.solve(start, goals, checker, settings, 3, constraints=rule) for _ in range(2))
     assert first.solved and np.array_equal(first.path, second.path)
+
+
+def test_rounded_corners_keep_it(at_a_post):
+    """All of a motion that passes its corners, by pinocchio; it is quicker than one that stops at each."""
+    rig, checker, start, goals = at_a_post
+    robot = rig.model
+    turned = Orientation(robot, TCP, np.diag([1.0, -1.0, -1.0]), (0.2, 0.2, 1.5))
+    for rule in (all_of(down(robot, 0.1), plane(robot, 0.4, 0.02)), turned):
+        result = rrt_connect.solve(start, goals, checker, rrt_connect.Settings(time_limit_s=60.0), constraints=rule)
+        assert result.solved, result.message
+        limits = result.path, robot.velocity, robot.acceleration
+        stops = time_parameterize(*limits, checker=checker)
+        rounded = time_parameterize(*limits, deviation=0.1, checker=KeepingChecker(checker, rule))
+        assert rounded.duration < 0.97 * stops.duration
+        q = rounded.at(np.linspace(0, rounded.duration, 1500))[0]
+        T = poses_by_pinocchio(rig, q)
+        if rule is turned:
+            assert (vector_error(T, np.diag([1.0, -1.0, -1.0])) <= [0.2, 0.2, 1.5]).all()
+        else:
+            assert np.abs(T[:, 2, 3] - 0.4).max() <= 0.02 and np.arccos(-T[:, 2, 2]).max() <= 0.1
+        assert rig.coal_scene([POST]).first_collision(rounded.positions) is None
 
 
 def test_ends_that_do_not_keep_it_are_refused_in_words(at_a_post):

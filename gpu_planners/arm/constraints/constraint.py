@@ -7,12 +7,14 @@ until each is (`kept`); projection is a damped Gauss-Newton method on what the p
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...arguments import checked, numbers
 from ...errors import ConfigurationError, RobotDescriptionError, SettingsError, shown
+from ..collision.reach import joint_reach
 from ..robot.model import RobotModel
 from .parts import JointPart, Part, PointPart, TiltPart, TurnPart
 from .volume import FARTHEST, Volume, rotation
@@ -62,6 +64,10 @@ class Constraint:
         q_from, q_to = self._rows("q_from", q_from), self._rows("q_to", q_to)
         if len(q_from) != len(q_to):
             raise ConfigurationError(f"q_from has {len(q_from)} rows, q_to {len(q_to)}; allowed: as many of each")
+        return self._kept(q_from, q_to, [0.0] * len(self.parts))
+
+    def _kept(self, q_from, q_to, spares):
+        """`kept`, of all motions near the straight ones that change each part's x by its `spares` (parts,) at most."""
         way, moves = q_to - q_from, np.abs(q_to - q_from)
         ends = [[part.measure(q) for part in self.parts] for q in (q_from, q_to)]
         good = np.ones(len(way), dtype=bool)
@@ -70,7 +76,7 @@ class Constraint:
         rows, begin, length = np.flatnonzero(good), np.zeros(int(good.sum())), 1.0
         a, b = ([x[rows] for x in end] for end in ends)
         for halving in range(HALVINGS + 1):
-            bounds = [part.bound(moves[rows] * length, *x) for part, *x in zip(self.parts, a, b)]
+            bounds = [part.bound(moves[rows] * length, *x, spare) for part, *x, spare in zip(self.parts, a, b, spares)]
             left = ~(np.max(bounds, axis=0) <= ROUNDING) if len(rows) else np.zeros(0, dtype=bool)
             rows, begin, a, b = rows[left], begin[left], [x[left] for x in a], [x[left] for x in b]
             if not len(rows) or halving == HALVINGS:
@@ -239,6 +245,37 @@ def all_of(*constraints: Constraint) -> Constraint:
     if any(each.robot is not first for each in constraints):
         raise SettingsError("constraints are of several robots; allowed: those of one RobotModel")
     return Constraint(first, [part for each in constraints for part in each.parts])
+
+
+@checked()
+class KeepingChecker:
+    """A CollisionChecker whose motions keep a constraint, too. `time_parameterize` takes it, so that corners are
+    rounded only as far as that keeps the constraint.
+
+    robot: the checker's
+    """
+
+    def __init__(self, checker: Any, constraint: Constraint, thickness: float = 0.0) -> None:
+        if isinstance(checker, type) or not callable(getattr(checker, "thickened", None)):
+            raise SettingsError(f"checker is {shown(checker)}; allowed: a CollisionChecker")
+        if getattr(checker.robot, "joint_names", None) != constraint.robot.joint_names:
+            raise SettingsError("constraint is of another robot than the checker's; allowed: one of its RobotModel")
+        self.robot, self._checker, self._constraint = checker.robot, checker, constraint
+        reach = joint_reach(self.robot)
+        with np.errstate(divide="ignore", invalid="ignore"):  # joints that do not change a part's x do not count
+            least = [np.nanmin(np.nanmax(part.rates / reach, axis=1)) for part in constraint.parts]
+        self._spares = [thickness * each if thickness else 0.0 for each in least]
+
+    def thickened(self, thickness: float) -> "KeepingChecker":
+        """One for motions that are near the straight ones: no point of the robot is off by more than this, metres."""
+        return KeepingChecker(self._checker.thickened(thickness), self._constraint, thickness)
+
+    def motions_valid(self, q_from: ArrayLike, q_to: ArrayLike) -> np.ndarray:
+        """(N,) bool: are motions (N, dof) proven free, and to keep the constraint?"""
+        valid = np.array(self._checker.motions_valid(q_from, q_to), dtype=bool)
+        a, b = (np.asarray(q, dtype=float)[valid] for q in (q_from, q_to))
+        valid[valid] = self._constraint._kept(a, b, self._spares)
+        return valid
 
 
 def unit(name: str, vector: ArrayLike) -> np.ndarray:

@@ -7,7 +7,8 @@ interval,
     |x(t) - (1 - t) x(0) - t x(1)| <= K t (1 - t),     K = B / 2,
 
 since B bounds the second derivative. So a function s of x that is convex, and changes by no more than x does, is at
-most (1 - t) s(0) + t s(1) + K t (1 - t), whose greatest value `peak` gives. Where that is not positive, the interval
+most (1 - t) s(0) + t s(1) + K t (1 - t), whose greatest value `peak` gives. Of motions near the straight one, whose x
+differs from its x by a `spare` at most, s is greater by that much at most. Where that is not positive, the interval
 keeps s <= 0. The error falls with the square of the interval's length.
 
 B of a point is M of `collision.closing` for the frames that carry it. A frame's axes turn by at most w = the sum of
@@ -67,6 +68,11 @@ class LinkPart:
         """(N,) rad by which the link turns at most."""
         return self._turns(moves).sum(axis=1)
 
+    @property
+    def rates(self) -> np.ndarray:
+        """(dof,) by how much x changes at most for a unit of each joint."""
+        return self._turned(np.eye(self.robot.dof))
+
     def _spin(self, poses):
         """(N, 3, dof) angular velocity of the link for a unit of each joint, root frame."""
         axes = np.where(self._slides[:, None], 0.0, poses[:, :, :3, 2])
@@ -83,6 +89,11 @@ class PointPart(LinkPart):
         levers = carrying_levers(robot, self._frame, float(np.linalg.norm(in_frame)))
         order = {int(frame): lever for frame, lever in zip(levers.frames, levers.lever)}
         self._levers = np.array([order[int(frame)] for frame in self.tip.frames])
+
+    @property
+    def rates(self) -> np.ndarray:
+        """(dof,) by how much x changes at most for a unit of each joint."""
+        return np.eye(self.robot.dof)[:, self._joints] @ (self._rates * self._levers)
 
     def measure(self, q: np.ndarray) -> np.ndarray:
         T = self._placed(q)[1]
@@ -101,12 +112,12 @@ class PointPart(LinkPart):
     def excess(self, x: np.ndarray) -> np.ndarray:
         return np.min([sides.max(axis=1) for sides in self._sides(x)], axis=0)
 
-    def bound(self, moves: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def bound(self, moves: np.ndarray, a: np.ndarray, b: np.ndarray, spare: float = 0.0) -> np.ndarray:
         turns, rates = self._turns(moves), moves[:, self._joints] * self._rates
         outer = np.cumsum(turns, axis=1) - turns  # frames come outermost first
         K = (rates * self._levers * (turns + 2 * outer)).sum(axis=1) / 2
         proven = [peak(at_a, at_b, K[:, None]).max(axis=1) for at_a, at_b in zip(self._sides(a), self._sides(b))]
-        return np.min(proven, axis=0)
+        return np.min(proven, axis=0) + spare
 
     def pull(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         most = max(volume.sides for volume in self.volumes)
@@ -144,8 +155,8 @@ class TiltPart(LinkPart):
     def excess(self, x: np.ndarray) -> np.ndarray:
         return self.tilts(x) - self.tolerance
 
-    def bound(self, moves: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return tilt_bound(self._turned(moves), self.tilts(a), self.tilts(b), self.tolerance)
+    def bound(self, moves: np.ndarray, a: np.ndarray, b: np.ndarray, spare: float = 0.0) -> np.ndarray:
+        return tilt_bound(self._turned(moves), self.tilts(a), self.tilts(b), self.tolerance) + spare
 
     def pull(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         across = np.cross(self.direction, x)
@@ -212,9 +223,9 @@ class TurnPart(LinkPart):
         off = np.abs(self.angles(x)) - self.tolerances
         return off[:, self._limited].max(axis=1)
 
-    def bound(self, moves: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def bound(self, moves: np.ndarray, a: np.ndarray, b: np.ndarray, spare: float = 0.0) -> np.ndarray:
         turned = self._turned(moves)
-        return self._euler_bound(turned, a, b) if self.euler else self._vector_bound(turned, a, b)
+        return self._euler_bound(turned, a, b) + spare if self.euler else self._vector_bound(turned, a, b, spare)
 
     def _euler_bound(self, turned, a, b):
         """Of linear functions of x, one or two for each angle: r sin(angle - tolerance) and r sin(-angle - tolerance),
@@ -234,21 +245,21 @@ class TurnPart(LinkPart):
             found.append(np.minimum(*sides) if tolerance >= np.pi / 2 else np.maximum(*sides))
         return np.max(found, axis=0)
 
-    def _vector_bound(self, turned, a, b):
+    def _vector_bound(self, turned, a, b, spare):
         at_a, at_b = self.angles(a), self.angles(b)
-        half = (np.linalg.norm(at_a, axis=1) + np.linalg.norm(at_b, axis=1) + turned) / 4
+        half = (np.linalg.norm(at_a, axis=1) + np.linalg.norm(at_b, axis=1) + turned) / 4 + spare / 2
         smooth = half < np.pi / 2 * (1 - 1e-9)
         half = np.where(smooth, np.maximum(half, 1e-4), 1.0)
         bend = half / np.sin(half) * (1 + (half / np.sin(half) ** 2 - 1 / np.tan(half)) / 2)
         K = (turned**2 * bend / 2)[:, None]
         some, tolerances = self._limited, self.tolerances[self._limited]
         sides = [peak(s * at_a[:, some] - tolerances, s * at_b[:, some] - tolerances, K) for s in (1.0, -1.0)]
-        found = np.where(smooth, np.maximum(*sides).max(axis=1), np.inf)
+        found = np.where(smooth, np.maximum(*sides).max(axis=1) + np.pi / 2 * spare, np.inf)  # |J| is pi / 2 at most
         if self._cone is None:
             return found
         # half a turn about the free axis: a tilt below the cone's keeps the vector there
         tilts = [np.arccos(np.clip(x[:, self._cone, self._cone], -1, 1)) for x in (a, b)]
-        return np.minimum(found, tilt_bound(turned, *tilts, CONE * float(tolerances.min())))
+        return np.minimum(found, tilt_bound(turned, *tilts, CONE * float(tolerances.min())) + spare)
 
     def pull(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         angles, some = self.angles(x), self._limited
@@ -298,6 +309,7 @@ class JointPart:
         self._centre = (lower + upper) / 2 if np.isfinite([lower, upper]).all() else 0.0
         self._slope = np.zeros((1, robot.dof))
         self._slope[0, joint] = 1.0
+        self.rates = self._slope[0]
 
     def measure(self, q: np.ndarray) -> np.ndarray:
         value = q[:, self.joint]
@@ -311,8 +323,8 @@ class JointPart:
     def excess(self, x: np.ndarray) -> np.ndarray:
         return np.maximum(x[:, 0] - self.upper, self.lower - x[:, 0])
 
-    def bound(self, moves: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        proven = np.maximum(self.excess(a), self.excess(b))
+    def bound(self, moves: np.ndarray, a: np.ndarray, b: np.ndarray, spare: float = 0.0) -> np.ndarray:
+        proven = np.maximum(self.excess(a), self.excess(b)) + spare
         if not self._endless:
             return proven
         # both ends are on the same turn where the way is shorter than the gap between two turns

@@ -8,6 +8,7 @@ import numpy as np
 from moveit_msgs.msg import MotionPlanRequest, RobotTrajectory
 
 from ...arm import rrt_connect
+from ...arm.constraints import KeepingChecker
 from ...arm.motion.estimate import estimated_duration
 from ...arm.planners.settings import LEAST_TIME_S
 from ..arm import codes
@@ -50,8 +51,8 @@ def plan(query: MotionQuery) -> PlannedMotion:
         query = query._replace(start=inside_limits(checker.robot, query.start, settings))
         path, motion, text = industrial.plan(kind, query, limit)
     else:
-        path, values, text = _by_sampling(kind, query, limit)
-        motion = timed(checker, path, query.scaling, values)
+        path, proving, text = _by_sampling(kind, query, limit)
+        motion = timed(proving, path, query.scaling, values)
     spent = time.monotonic() - began
     text = (
         f"solved: {text}, {motion.duration:.2f} s long, on {checker.device} in {1e3 * spent:.1f} ms"
@@ -62,7 +63,7 @@ def plan(query: MotionQuery) -> PlannedMotion:
 
 
 def _by_sampling(kind, query, limit):
-    """(K, dof) path of one of PLANNERS, which keeps path constraints; the parameters to time it by; a text."""
+    """(K, dof) path of one of PLANNERS, which keeps path constraints; the checker to time it by; a text."""
     request, values, checker, reference, start = query
     began, settings = time.monotonic(), getattr(values, kind)
     regions = [
@@ -78,7 +79,7 @@ def _by_sampling(kind, query, limit):
     by_time, best = getattr(settings, "objective", "length") == "time", None
 
     def worth(result):
-        robot, away = checker.robot, values.corner_deviation if kept is None else 0.0
+        robot, away = checker.robot, values.corner_deviation
         return estimated_duration(result.path, robot.velocity, robot.acceleration, away) if by_time else result.cost
 
     def solve(goals, left, seed):
@@ -101,10 +102,10 @@ def _by_sampling(kind, query, limit):
         raise RequestError(codes.TIMED_OUT, f"the time limit of {limit:g} s was reached before the search began")
     if not best.solved:
         raise RequestError(codes.CODE_OF_STATUS[best.status], one_line(best.message) or best.status.value)
-    if kept is not None:  # a rounded corner is not proven to keep it
-        kind, values = "rrt_connect with path_constraints", replace(values, corner_deviation=0.0)
+    if kept is not None:
+        kind, checker = "rrt_connect with path_constraints", KeepingChecker(checker, kept.rule)
     text = f"goal {goal_of[best.goal_index]}, {len(best.path)} waypoints, length {best.cost:.2f}, by {kind}"
-    return best.path, values, text
+    return best.path, checker, text
 
 
 def _goals(regions, query, kept, began, limit):
