@@ -229,3 +229,24 @@ def test_an_execution_that_never_ends_is_stopped(desk, monkeypatch):
     assert status == GoalStatus.STATUS_ABORTED and result.error_code.val == CODES.CONTROL_FAILED
     assert "allowed_execution_duration_scaling" in result.error_code.message
     desk.rest()
+
+
+def test_goals_take_the_place_of_the_motion_under_way_where_the_parameter_says_so(desk):
+    first = desk.move((2.5, 0.0, 0.0), **SLOW)
+    desk.moved(0.3)
+    status, result = desk.move((1.0, 1.0, 0.0), **SLOW).wait()  # by default those of ~/move alone
+    assert status == GoalStatus.STATUS_ABORTED and result.error_code.val == CODES.CONTROL_FAILED
+    assert desk.set_parameter("goals_while_moving", "all").successful
+    second = desk.move((1.0, 1.0, 0.0), **SLOW)
+    status, result = first.wait()
+    assert status == GoalStatus.STATUS_ABORTED and result.error_code.val == CODES.PREEMPTED
+    assert result.error_code.message == "another goal took its place"
+    assert second.wait()[1].error_code.val == CODES.SUCCESS
+    assert np.allclose(desk.rest(), (1.0, 1.0, 0.0), atol=1e-3)
+    third = desk.move((2.0, 1.0, 0.0), **SLOW)
+    desk.moved(1.2)
+    last = desk.move((0.5, 0.5, 0.0), planner_id="PTP", **SLOW)  # from rest, since it keeps to a line
+    assert third.wait()[1].error_code.val == CODES.PREEMPTED
+    assert last.wait()[1].error_code.val == CODES.SUCCESS
+    assert np.allclose(desk.rest(), (0.5, 0.5, 0.0), atol=1e-3)
+    assert desk.set_parameter("goals_while_moving", "move").successful
