@@ -19,6 +19,7 @@ ARGUMENTS = launching.usual_arguments(
     "package_dir": ("", "Folder of the packages that the URDF's package:// paths name"),
     "group": ("", "SRDF group to plan"),
     "scene": ("", "YAML file of obstacles"),
+    **launching.LIMITS,
     **launching.MOVED,
 }
 PARAMETERS = {
@@ -27,6 +28,8 @@ PARAMETERS = {
     "srdf": ("srdf_file", str),
     "group": ("group", str),
     "scene": ("scene_file", str),
+    "joint_limits": ("joint_limits_file", str),
+    "cartesian_limits": ("cartesian_limits_file", str),
     "frame_prefix": ("frame_prefix", str),
 }
 PLAYED = {name: PARAMETERS[name][0] for name in ("urdf", "srdf", "group", "scene")} | {"initial_state": "initial_state"}

@@ -16,6 +16,7 @@ ARGUMENTS = launching.usual_arguments(
     "package_dir": ("", "Folder of the packages that the URDF's package:// paths name"),
     "group": ("", "SRDF group to plan; empty: the Panda's arm"),
     "scene": (str(share_folder() / "config" / "scenes" / "panda_table_shelf.yaml"), "YAML file of obstacles"),
+    **launching.LIMITS,
     **launching.MOVED,
     "repeat": ("true", "Ask again and again, so that there is something to see"),
 }

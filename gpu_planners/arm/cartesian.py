@@ -74,6 +74,21 @@ class Settings(Described):
 
 
 @dataclass(frozen=True)
+class Speeds(Described):
+    """How fast the tool may move along lines and arcs; what is infinite is not limited. The direction of its speed may
+    change at any rate, as it does on an arc."""
+
+    velocity: float = setting(np.inf, "Greatest speed of the tool", 1e-6, np.inf, unit="metres per second")
+    acceleration: float = setting(
+        np.inf, "Greatest acceleration along the way, and deceleration", 1e-6, np.inf, unit="metres per second squared"
+    )
+    turning: float = setting(np.inf, "Greatest speed at which it turns", 1e-6, np.inf, unit="rad per second")
+    turning_rate: float = setting(
+        np.inf, "Greatest acceleration of its turning", 1e-6, np.inf, unit="rad per second squared"
+    )
+
+
+@dataclass(frozen=True)
 class Arc:
     """A circular arc from the start to the goal: through a point, or about a centre, then the shorter of the two ways.
 

@@ -29,6 +29,7 @@ from .motion.fitted_legs import LEAST_CUT
 from .motion.pacing import Limits
 from .motion.played import Leg, room, within
 from .motion.timing import LESS, body_checker, room_for
+from .motion.tool import ToolLimits
 from .planners.result import Status
 from .planners.settings import LEAST_TIME_S, PlannerSettings
 from .robot import inverse_kinematics
@@ -86,6 +87,7 @@ class Settings:
     planning: of the planner of free segments; None: its defaults
     line: of lines and arcs
     deviation: how far, in the joint-space L2 norm, free motions may leave their own corners
+    tool: limits of the tool along lines and arcs, beside those of the joints; segments scale both
     velocity, acceleration, jerk: (dof,) limits; None: the robot's, and jerk as in time_parameterize
     torques: limits of what the motors give, as `time_parameterize` takes them
     time_limit_s: seconds for all segments, without the timing
@@ -96,6 +98,7 @@ class Settings:
 
     planning: PlannerSettings | None = None
     line: cartesian.Settings = cartesian.Settings()
+    tool: cartesian.Speeds = cartesian.Speeds()
     deviation: float = 0.1
     velocity: ArrayLike | None = None
     acceleration: ArrayLike | None = None
@@ -123,7 +126,8 @@ def solve(
 ) -> SequenceResult:
     """Plan a motion through all segments, each from where the one before it ends, and time it as one.
 
-    start: (dof,) rad or m
+    start: (dof,) rad or m; beyond the limits, but where the robot may stand (`RobotModel.hard_limits`), the first
+        segment is Free or Direct
     segments: Free, Direct, Straight or Circular, or Later, one or more
     planner: a module of PLANNERS, for free segments
     link: what poses and lines are of; default: the robot's tip link
@@ -144,17 +148,19 @@ def solve(
         robot.acceleration if settings.acceleration is None else settings.acceleration,
         settings.jerk,
         robot.dof,
+        robot,
     )
     checker.warm_up()
     inverse_kinematics.warm_up()
     began = time.monotonic()
     tip = Tip(robot, robot.tip_link if link is None else link)
-    work = _Work(checker, tip, planner, settings, limits, seed, began + settings.time_limit_s)
+    wide = checker.around(q)
+    work = _Work(checker, wide, tip, planner, settings, limits, seed, began + settings.time_limit_s)
     joined, part, failed = work.planned(q, segments)
     if failed >= 0 and len(joined.paths) <= failed:  # not even a part of the segment counts
         motion, path, ends_s, ends = None, np.zeros((0, robot.dof)), np.zeros(0), np.zeros((0, robot.dof))
     else:
-        motion, path, ends_s = joined.timed(checker, settings.torques)
+        motion, path, ends_s = joined.timed(wide, settings.torques)
         ends = np.stack([each[-1] for each in joined.paths])
     spent = time.monotonic() - began
     return SequenceResult(failed, part.status, part.end, part.text, motion, path, ends_s, ends, part.fraction, spent)
@@ -196,9 +202,10 @@ class _Joined(NamedTuple):
 
 @dataclass(frozen=True)
 class _Work:
-    """Plans segments until a time, of time.monotonic. limits: of the joints"""
+    """Plans segments until a time, of time.monotonic. wide: the checker around the start; limits: of the joints"""
 
     checker: Any
+    wide: Any
     tip: Tip
     planner: Any
     settings: Settings
@@ -228,7 +235,7 @@ class _Work:
                 partial = self.settings.allow_partial and not isinstance(segment, Free)
                 if not (partial and len(part.path) > (number == 0)):
                     return joined, part, number
-            legs, inner = self.legs(part, self.limits.scaled(segment.velocity_scaling, segment.acceleration_scaling))
+            legs, inner = self.legs(part, segment.velocity_scaling, segment.acceleration_scaling)
             if legs:
                 if joined.legs:
                     radius = before.blend_radius
@@ -258,9 +265,11 @@ class _Work:
         text = "" if line.solved else f"{line.end.value}: {line.text}"
         return _Part(line.path, line.fraction, None, line.end, text, line.misses)
 
-    def legs(self, part: _Part, limits: Limits) -> tuple[list[Leg], list[float]]:
-        """Legs of a part, straight for a free motion, smooth along a line; and what corners between them may take."""
-        path = np.clip(part.path, *room(self.checker.robot))
+    def legs(self, part: _Part, velocity: float, acceleration: float) -> tuple[list[Leg], list[float]]:
+        """Legs of a part, straight for a free motion, smooth along a line; and what corners between them may take.
+        velocity, acceleration: shares of the limits"""
+        limits = self.limits.scaled(velocity, acceleration)
+        path = np.clip(part.path, *room(self.wide.robot))
         moving = path[np.r_[True, np.linalg.norm(np.diff(path, axis=0), axis=1) > 1e-9]]
         if len(moving) < 2:
             return [], []
@@ -279,9 +288,13 @@ class _Work:
             s = curve.s[:-1, None] + PLACES * np.diff(curve.s)[:, None]
             q = at(curve, s.ravel(), np.repeat(np.arange(len(s)), len(PLACES)))[:, 0]
             hulls = bernstein(np.diff(curve.s), curve.starts, curve.ends)
-            return within(self.checker.robot, hulls) & near(q.reshape(*s.shape, -1))
+            return within(self.wide.robot, hulls) & near(q.reshape(*s.shape, -1))
 
-        legs = [Leg(through(rows), limits, rows) for rows in smooth_parts(moving, fits)]
+        asked = self.settings.tool
+        speeds = asked.velocity, asked.acceleration, asked.turning, asked.turning_rate
+        limited = min(speeds) < math.inf
+        tool = ToolLimits(self.tip, *speeds).scaled(velocity, acceleration) if limited else None
+        legs = [Leg(through(rows), limits, rows, tool=tool) for rows in smooth_parts(moving, fits)]
         # the other half is left to change the speed on
         return legs, [
             _largest_cut(a, b, lambda turns: near(_at_places(turns, PLACES)), 0.5) for a, b in itertools.pairwise(legs)

@@ -36,6 +36,7 @@ from .motion.loads import Load, refuse_unheld
 from .motion.pacing import Limits
 from .motion.played import Leg, room
 from .motion.timing import body_checker, timed
+from .robot.model import RobotModel
 
 __all__ = ("Trajectory", "time_parameterize")
 
@@ -89,14 +90,15 @@ def time_parameterize(
     """Time a path under joint limits.
 
     path: (K, dof) rad or m; repeated configurations are dropped, a path of one configuration stands still
-    velocity, acceleration, jerk: (dof,) limits above zero, per s, s^2, s^3; jerk defaults to acceleration / 0.1 s
+    velocity, acceleration, jerk: (dof,) limits above zero, per s, s^2, s^3; jerk defaults to that of the checker's
+        robot (`RobotModel.jerk_limits`), where it has one, else to acceleration / 0.1 s
     deviation: how far, in the joint-space L2 norm, the motion may leave the path at its corners; 0 stops there. No
         motion takes longer than with 0
     checker: CollisionChecker that found the path's segments free. A corner is then rounded only as far as the motion
         through it is proven free too, whether a controller plays straight lines, cubics or quintics between the
         points; and all of the motion keeps within the joints' limits, by 1e-12 of a limit, so that no rounding leads
-        beyond. Without a checker rounded corners are not checked: leave `deviation` at 0, or check
-        `Trajectory.positions` again
+        beyond; where it begins beyond a limit (`RobotModel.hard_limits`), no farther beyond. Without a checker rounded
+        corners are not checked: leave `deviation` at 0, or check `Trajectory.positions` again
     torques: limits of what the motors give, with what the robot carries. Where they need more, the motion is slower.
         Of the quintics through the points, which `Trajectory.at` gives and controllers play, it is proven that the
         torques of rigid bodies keep the limits, at the points and between them, by a bound of how fast they change. It
@@ -112,10 +114,12 @@ def time_parameterize(
     if not waypoints.size:
         raise SettingsError(f"path has the shape {waypoints.shape}; allowed: (K, dof), one configuration at least")
     dof = waypoints.shape[1]
-    limits = joint_limits(velocity, acceleration, jerk, dof)
+    limits = joint_limits(velocity, acceleration, jerk, dof, None if checker is None else body_checker(checker).robot)
     deviation = DEVIATION.checked("deviation", deviation)
     if checker is not None:
-        waypoints = _within_limits(waypoints, body_checker(checker).robot)
+        _check_joints(waypoints, checker.robot)
+        checker = checker.around(waypoints[0])
+        waypoints = _within_limits(waypoints, checker.robot)
     corners = corners_of(waypoints)
     with np.errstate(over="ignore"):
         if not np.isfinite(np.linalg.norm(np.diff(corners, axis=0), axis=1)).all():
@@ -133,11 +137,18 @@ def standing(q: np.ndarray) -> Trajectory:
     return Trajectory(np.zeros(1), q, rest, rest.copy())
 
 
-def joint_limits(velocity: ArrayLike, acceleration: ArrayLike, jerk: ArrayLike | None, dof: int) -> Limits:
-    """Limits of all joints; jerk None: acceleration / 0.1 s. SettingsError names what is not one."""
+def joint_limits(
+    velocity: ArrayLike, acceleration: ArrayLike, jerk: ArrayLike | None, dof: int, robot: RobotModel | None = None
+) -> Limits:
+    """Limits of all joints; jerk None: the robot's, or acceleration / 0.1 s. SettingsError names what is not one."""
     speeds, accelerations = check_limit("velocity", velocity, dof), check_limit("acceleration", acceleration, dof)
     with np.errstate(over="ignore"):
-        jerks = accelerations / JERK_TIME_S if jerk is None else check_limit("jerk", jerk, dof)
+        if jerk is not None:
+            jerks = check_limit("jerk", jerk, dof)
+        elif robot is None or robot.dof != dof:
+            jerks = accelerations / JERK_TIME_S
+        else:
+            jerks = robot.jerk_limits(accelerations, JERK_TIME_S)
     return Limits(speeds, accelerations, np.minimum(jerks, GREATEST_LIMIT))
 
 
@@ -172,9 +183,12 @@ def _unit(vector):
     return vector / np.linalg.norm(vector)
 
 
-def _within_limits(path, robot):
+def _check_joints(path, robot):
     if path.shape[1] != robot.dof:
         raise SettingsError(f"path has {path.shape[1]} joints; allowed: the {robot.dof} of the checker's robot")
+
+
+def _within_limits(path, robot):
     inside = np.clip(path, *room(robot))
     row, k = np.unravel_index(np.argmax(np.abs(path - inside)), path.shape)
     if abs(path[row, k] - inside[row, k]) > OUTSIDE:

@@ -58,6 +58,7 @@ def run(options: argparse.Namespace, _rest: list[str]) -> None:
 
 
 def _robot_tables(options):
+    from ..arm.urdf.limits import told_limits
     from .robots import load_robot
 
     robot = load_robot(options)
@@ -74,11 +75,10 @@ def _robot_tables(options):
         ("virtual joints", virtual),
     ):
         table.add_row(what, escape(", ".join(names)) or "none")
-    joints = _table("Joints that are planned", "joint", "from, to", "velocity", "acceleration")
-    rows = zip(robot.joint_names, robot.lower, robot.upper, robot.continuous, robot.velocity, robot.acceleration)
-    for name, lower, upper, endless, velocity, acceleration in rows:
-        limits = "without end" if endless else _range(lower, upper)
-        joints.add_row(escape(name), limits, f"{velocity:.4g}", f"{acceleration:.4g}")
+    columns = ("position", "velocity", "acceleration", "jerk")[: 3 + (robot.jerk is not None)]
+    joints = _table("Joints that are planned", "joint", *columns)
+    for name, limits in told_limits(robot).items():
+        joints.add_row(escape(name), *(escape(limits[what]) for what in columns))
     return table, joints, _pairs_table(robot)
 
 

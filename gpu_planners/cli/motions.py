@@ -20,6 +20,7 @@ import yaml
 
 from ..arm import PLANNERS, CollisionChecker, PlanningResult, RobotModel, Status
 from ..arm.collision.scene_file import fixed_frames, pose_matrix
+from ..arm.motion.estimate import JERK_TIME_S
 from ..arm.planners.settings import LEAST_TIME_S, PlannerSettings
 from ..arm.trajectory import Trajectory, time_parameterize
 from ..errors import SettingsError
@@ -155,7 +156,8 @@ def plan_motion(
         late = f"{settings.time_limit_s:g} s (--time) were over: " if result.status is Status.TIMED_OUT else ""
         raise NoAnswerError(late + (result.message or result.status.value))
     velocity, acceleration = (_share(name, value) for name, value in zip(("velocity", "acceleration"), scaling))
-    trajectory = time_parameterize(result.path, robot.velocity * velocity, robot.acceleration * acceleration)
+    limits = robot.velocity * velocity, robot.acceleration * acceleration
+    trajectory = time_parameterize(result.path, *limits, robot.jerk_limits(limits[1], JERK_TIME_S))
     return Motion(result, trajectory, goal_of[result.goal_index])
 
 

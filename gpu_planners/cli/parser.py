@@ -221,7 +221,7 @@ def _add_compile(commands):
 
 def _add_robot(parser, optional, several=False):
     group = parser.add_argument_group("the robot and its surroundings")
-    _add_description(parser, group, optional)
+    _add_description(parser, group, optional, limits=not several)
     _add(group, "--tip", "LINK", "the tool's link (default: what `gpu-planners info` says)")
     if several:
         text = "scene files, or problem sets (.json), one scene of which each problem takes (default: random scenes)"
@@ -230,9 +230,11 @@ def _add_robot(parser, optional, several=False):
         _add(group, "--scene", "FILE", "YAML file with the obstacles", type=_file)
 
 
-def _add_description(parser, group, optional):
+def _add_description(parser, group, optional, limits=True):
     parser.add_argument("urdf", type=_file, **({"nargs": "?"} if optional else {}), help="URDF file")
     group.add_argument("--srdf", type=_file, help="groups, states, pairs of links that may touch")
+    if limits:
+        _add(group, "--limits", "FILE", "MoveIt's joint_limits.yaml", type=_file)
     text = "folders in which package:// paths are looked up"
     _add(group, "--package-dirs", "DIR", text, nargs="+", default=())
     group.add_argument("--group", help="SRDF group to plan")

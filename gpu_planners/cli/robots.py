@@ -30,6 +30,7 @@ def load_robot(options: argparse.Namespace, self_collisions: bool = True) -> Rob
         group=options.group,
         fixed=pairs(options.fix, "--fix"),
         self_collisions=self_collisions,
+        limits=getattr(options, "limits", None),
     )
 
 

@@ -112,6 +112,16 @@ class CollisionChecker:
         thicker.world, thicker.margin = self.world, self.margin
         return thicker
 
+    def around(self, start: ArrayLike) -> "CollisionChecker":
+        """A checker like it, in the same state, of `RobotModel.around` a start (dof,); this one where that is within
+        the limits."""
+        robot = self.robot.around(start)
+        if robot is self.robot:
+            return self
+        other = copy.copy(self)
+        other.robot = robot
+        return other
+
     def on(self, device: Annotated[str, DeviceError]) -> "CollisionChecker":
         """A checker of the same robot, world and rules on another device, kept for the next time; this one where the
         device is its own. Raises DeviceError."""

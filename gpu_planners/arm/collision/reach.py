@@ -41,14 +41,13 @@ class Levers:
 def joint_ranges(robot):
     """-> (2, dof) lowest and highest value of each joint, rad or m, for which the bounds of this file hold.
 
-    Joints that slide, or that a sliding joint follows: their limits and LIMIT_SLACK. Others: TURNS, or their limits
-    where these are farther away.
+    Joints that slide, or that a sliding joint follows: where they may stand, and LIMIT_SLACK. Others: TURNS, or where
+    they may stand, if that is farther away.
     """
     slides = np.isin(np.arange(robot.dof), robot.frames["joint"][robot.frames["prismatic"]])
-    turns = np.maximum(TURNS, np.maximum(np.abs(robot.lower), np.abs(robot.upper))) + LIMIT_SLACK
-    return np.array(
-        [np.where(slides, robot.lower - LIMIT_SLACK, -turns), np.where(slides, robot.upper + LIMIT_SLACK, turns)]
-    )
+    lower, upper = robot.standing_limits
+    turns = np.maximum(TURNS, np.maximum(np.abs(lower), np.abs(upper))) + LIMIT_SLACK
+    return np.array([np.where(slides, lower - LIMIT_SLACK, -turns), np.where(slides, upper + LIMIT_SLACK, turns)])
 
 
 def shape_levers(robot, f, shape):

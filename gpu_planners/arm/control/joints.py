@@ -18,7 +18,8 @@ class Joints:
     """Joints that move and mimic no other.
 
     names: (n,) in the URDF's order, or as they were asked for
-    lower, upper: (n,) rad or m; infinite for continuous joints
+    lower, upper: (n,) rad or m, where a controller may have them; infinite for continuous joints
+    soft: (2, n) the same within soft limits, where planners have them
     velocity, acceleration: (n,) limits, rad/s or m/s, rad/s^2 or m/s^2
     states: {state of the SRDF: {joint: rad or m}}, which may name other joints too
     """
@@ -29,10 +30,11 @@ class Joints:
     velocity: np.ndarray
     acceleration: np.ndarray
     states: dict[str, dict[str, float]]
+    soft: np.ndarray
 
     def nearest_to_zero(self) -> np.ndarray:
         """(n,) the positions within the limits that are nearest to 0."""
-        return np.clip(0.0, self.lower, self.upper)
+        return np.clip(0.0, *self.soft)
 
 
 @checked(RobotDescriptionError)
@@ -50,4 +52,5 @@ def read_joints(urdf: str, names: Sequence[str] = (), group: str = "", srdf: str
     lower, upper = np.array([joint.range for joint in joints]).T.copy()
     velocity = np.array(speed_limits(description.name, joints))
     acceleration = np.array(acceleration_limits(joints, velocity))
-    return Joints(planned, lower, upper, velocity, acceleration, dict(semantics.states))
+    soft = np.array([joint.planned_range for joint in joints]).T.copy()
+    return Joints(planned, lower, upper, velocity, acceleration, dict(semantics.states), soft)

@@ -28,7 +28,7 @@ def with_fitted(
 
     proven: legs, cuts, checker -> (Timed, ...) as `timing` has it
     """
-    lines = np.array([is_straight(leg.curve) for leg in legs])
+    lines = np.array([is_straight(leg.curve) and leg.tool is None for leg in legs])
     proof = None
     lengths = np.array([leg.curve.length for leg in legs])
     whole = cuts >= WHOLE * np.minimum(lengths[:-1], lengths[1:]) / 2

@@ -7,8 +7,11 @@ is passed at constant speed. A curve that is fitted to many corners (`fit`) is o
 pace of its own (`optimal`).
 
     dq/dt = q' v,   d2q/dt2 = q'' v^2 + q' a,   d3q/dt3 = q''' v^3 + 3 q'' v a + q' j
+
+Where a link is limited (`tool`), what it goes and turns along the curve counts as two more joints.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +21,7 @@ from ..dynamics.ramps import first_that_holds
 from .curve import Curve, at, is_straight, powers, third
 from .loads import MOST_SAMPLES, STEP, Load, room_of
 from .optimal import LEAST, Pace
+from .tool import ToolLimits
 
 SAMPLES = 17  # of a piece, where its derivatives are bounded
 SURE = 1.003  # factor that covers what lies between the samples
@@ -87,9 +91,11 @@ class Phases(NamedTuple):
         )
 
 
-def line_stretches(curve: Curve, first: float, limits: Limits) -> list[Stretch]:
-    """Stretches of a curve that begins at s = first, where the speed may change."""
-    samples, s = _samples(curve), first + (curve.s - curve.s[0])
+def line_stretches(
+    curve: Curve, first: float, limits: Limits, tools: Sequence[ToolLimits | None] = ()
+) -> list[Stretch]:
+    """Stretches of a curve that begins at s = first, where the speed may change. tools: limits of links, too"""
+    (samples, limits), s = _samples(curve, limits, tools), first + (curve.s - curve.s[0])
     v = _speeds(samples, limits, BEND, TWIST)
     stretches, begin = [], 0
     for k in range(1, len(v) + 1):
@@ -101,9 +107,10 @@ def line_stretches(curve: Curve, first: float, limits: Limits) -> list[Stretch]:
     return stretches
 
 
-def turn_stretch(curve: Curve, first: float, limits: Limits) -> Stretch:
+def turn_stretch(curve: Curve, first: float, limits: Limits, tools: Sequence[ToolLimits | None] = ()) -> Stretch:
     """The stretch of a rounded corner: all of acceleration and jerk are the curve's."""
-    speed = float(_speeds(_samples(curve), limits, 1.0, 1.0).min())
+    samples, limits = _samples(curve, limits, tools)
+    speed = float(_speeds(samples, limits, 1.0, 1.0).min())
     return Stretch(first, first + curve.length, speed, 0.0, 0.0, True)
 
 
@@ -130,16 +137,23 @@ def eased(stretch: Stretch, curve: Curve, first: float, load: Load | None) -> St
     return stretch._replace(speed=float(speeds[best]), acceleration=float(a[best]))  # the slowest where none does
 
 
-def _samples(curve):
-    """|q'|, |q''|, |q'''| at SAMPLES of each piece, (K, SAMPLES, dof) each, and a little more."""
-    count = len(curve.starts)
-    if is_straight(curve):
+def _samples(curve, limits, tools):
+    """|q'|, |q''|, |q'''| at SAMPLES of each piece, (K, SAMPLES, dof) each, and a little more; and the limits. Behind
+    the joints stand the links that are limited."""
+    count, tools = len(curve.starts), [tool for tool in tools if tool is not None]
+    if is_straight(curve) and not tools:
         slope = np.abs(curve.starts[0, 1])[None, None]
-        return slope, np.zeros_like(slope), np.zeros_like(slope)
+        return (slope, np.zeros_like(slope), np.zeros_like(slope)), limits
     pieces, x = np.repeat(np.arange(count), SAMPLES), np.tile(np.linspace(0, 1, SAMPLES), count)
-    rows = at(curve, curve.s[pieces] + x * np.diff(curve.s)[pieces], pieces)
+    s = curve.s[pieces] + x * np.diff(curve.s)[pieces]
+    rows = at(curve, s, pieces)
     derivatives = rows[:, 1], rows[:, 2], third(curve, pieces, x)
-    return tuple(SURE * np.abs(each).reshape(count, SAMPLES, -1) for each in derivatives)
+    for tool in tools:
+        slope, bent = tool.slopes(curve, s, pieces)
+        derivatives = tuple(map(np.column_stack, zip(derivatives, (slope, bent, np.zeros_like(bent)))))
+        more = (tool.velocity, tool.turning), (tool.acceleration, tool.turning_rate), (np.inf, np.inf)
+        limits = Limits(*map(np.append, limits, more))
+    return tuple(SURE * np.abs(each).reshape(count, SAMPLES, -1) for each in derivatives), limits
 
 
 def _speeds(samples, limits, bend, twist):

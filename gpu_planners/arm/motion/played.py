@@ -16,6 +16,7 @@ from .curve import Curve, aside, at, bernstein, cubic_bernstein, is_straight, jo
 from .loads import Load
 from .optimal import Bounds, Pace
 from .pacing import Limits, Phases, Stretch, eased, line_stretches, phases, turn_stretch
+from .tool import ToolLimits
 
 TUBE = 5e-4  # metres
 BENT = 0.01  # rad or m that a joint leaves a chord at most where nothing is to be proven
@@ -37,6 +38,7 @@ class Leg(NamedTuple):
         proven free
     fitted: of a curve that was fitted to straight legs, from rest to rest
     load: limits of the torques on it; None: there are none
+    tool: limits of a link on it
     """
 
     curve: Curve
@@ -44,6 +46,7 @@ class Leg(NamedTuple):
     rows: np.ndarray = np.zeros((0, 0))
     fitted: "FittedLeg | None" = None
     load: Load | None = None
+    tool: ToolLimits | None = None
 
 
 class FittedLeg(NamedTuple):
@@ -110,7 +113,7 @@ def stretches_of(legs, cuts):
             s += leg.curve.length
         elif leg.curve.length - first - last > STRAIGHT:
             curves.append(part(leg.curve, leg.curve.s[0] + first, leg.curve.s[-1] - last))
-            more = line_stretches(curves[-1], s, leg.limits)
+            more = line_stretches(curves[-1], s, leg.limits, [leg.tool])
             stretches += [eased(each, curves[-1], s, leg.load) for each in more]
             owners += [i] * len(more)
             s += curves[-1].length
@@ -119,7 +122,8 @@ def stretches_of(legs, cuts):
                 curves.append(turn(leg.curve, legs[i + 1].curve, cuts[i]))
                 both = Limits(*map(np.minimum, leg.limits, legs[i + 1].limits))
                 load = leg.load and min(leg.load, legs[i + 1].load, key=lambda each: each.share)
-                stretches.append(eased(turn_stretch(curves[-1], s, both), curves[-1], s, load))
+                turned = turn_stretch(curves[-1], s, both, [leg.tool, legs[i + 1].tool])
+                stretches.append(eased(turned, curves[-1], s, load))
                 owners.append(-1 - i)
                 s += curves[-1].length
             else:

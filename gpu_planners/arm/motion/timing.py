@@ -143,7 +143,7 @@ def _straightened(legs, cuts, which):
             parts.append(leg.fitted.replaced)
         else:
             lines = (straight(a, b) for a, b in itertools.pairwise(leg.rows))
-            parts.append([Leg(line, leg.limits, load=leg.load) for line in lines])
+            parts.append([Leg(line, leg.limits, load=leg.load, tool=leg.tool) for line in lines])
         given, count = legs_in(leg), count + sum(legs_in(each) for each in parts[-1])
         new.extend(range(count - given, count))
     last = np.cumsum([len(each) for each in parts]) - 1

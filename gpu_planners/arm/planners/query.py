@@ -31,7 +31,8 @@ _scratches: dict[type, type] = {}  # of them, on the CPU
 class Query:
     """A checked query.
 
-    start: (dof,) float64: continuous joints in [-pi, pi), values that were a little outside the limits at the limit
+    start: (dof,) float64: continuous joints in [-pi, pi), values that were a little outside the limits at the limit;
+        farther outside where the robot may stand there (`RobotModel.hard_limits`)
     goals: (G, dof) float64, the usable ones, likewise, but continuous joints the short way round from the start
     goal_numbers: (G,) their places in the caller's list
     lower, upper: (dof,) float32 bounds for sampling; for a continuous joint one turn around the start
@@ -100,7 +101,8 @@ class Query:
     ) -> PlanningResult:
         """path: (K, dof); goal: index into self.goals; at_goal: does the path end there, or only near it?"""
         robot, number, moved = self.checker.robot, int(self.goal_numbers[goal]), []
-        inside = np.minimum(np.maximum(path, robot.lower), robot.upper)  # a float32 may lie a hair beyond a limit
+        wide = around(robot, self.start)
+        inside = np.minimum(np.maximum(path, wide.lower), wide.upper)  # a float32 may lie a hair beyond a limit
         path = np.where(robot.continuous, path, inside) if robot.continuous.any() else inside
         path[0] = self.start
         if at_goal:
@@ -113,6 +115,9 @@ class Query:
         if at_goal and self.goals is not self.asked_goals:
             moved += _moved(robot, f"goal {number}", self.asked_goals[number], self.goals[goal])
         history, texts = np.array(history, dtype=np.float64).reshape(-1, 3), tuple(moved)
+        if wide is not robot:
+            out = ~robot.continuous & ((self.start < robot.lower) | (self.start > robot.upper))
+            moved.append("from beyond limits: " + _names(robot, self.start, out, 0.0, robot.lower, robot.upper))
         time_s, message = self.elapsed(), "; ".join(moved)
         found = PlanningResult(Status.SOLVED, path, cost, number, int(samples), time_s, message, history, texts)
         return self.unless_changed(found)
@@ -133,7 +138,8 @@ def open_query(
     check: look for collisions; else the planner does, and answers with Query.start_collides and Query.goals_collide
     began: clock_ns() from when the time limit counts; none: now, after compiling
 
-    Goals in collision or outside the limits are left out as long as one is usable.
+    Goals in collision or outside the limits are left out as long as one is usable. A start may be where the robot may
+    stand (`RobotModel.standing_limits`), so that its path leads back within the limits.
     """
     if check:
         checker.warm_up()
@@ -158,17 +164,22 @@ def open_query(
         return refuse(Status.INVALID_GOAL, problem)
     asked_start = asked_start[0]
     lower, upper = np.where(turning, -np.inf, robot.lower), np.where(turning, np.inf, robot.upper)
-    outside = (asked_start < lower - tolerance) | (asked_start > upper + tolerance)
+    low, high = getattr(robot, "standing_limits", (robot.lower, robot.upper))
+    standing = np.where(turning, -np.inf, low), np.where(turning, np.inf, high)
+    outside = (asked_start < standing[0] - tolerance) | (asked_start > standing[1] + tolerance)
     if outside.any():
-        names = _names(robot, asked_start, outside, tolerance)
+        names = _names(robot, asked_start, outside, tolerance, low, high)
         return refuse(Status.START_OUT_OF_LIMITS, f"the start is outside the joint limits: {names}")
     outside = (asked_goals < lower - tolerance) | (asked_goals > upper + tolerance)
     usable, bad = (np.flatnonzero(outside.any(axis=1) == wrong) for wrong in (False, True))
     if not len(usable):
-        texts = "; ".join(f"goal {i}: {_names(robot, asked_goals[i], outside[i], tolerance)}" for i in bad[:3])
+        told = (_names(robot, asked_goals[i], outside[i], tolerance, robot.lower, robot.upper) for i in bad[:3])
+        texts = "; ".join(f"goal {i}: {names}" for i, names in zip(bad, told))
         return refuse(Status.GOAL_OUT_OF_LIMITS, f"outside the joint limits: {texts}{_more(bad, '; and')}")
 
-    start = np.clip(_in_one_turn(asked_start, turning), lower, upper)
+    turned = _in_one_turn(asked_start, turning)
+    start = np.clip(turned, lower, upper)
+    start = np.where(np.abs(turned - start) > tolerance, np.clip(turned, *standing), start)
     goals = np.clip(asked_goals[usable], lower, upper)
     if turning.any():
         goals = np.where(turning, start + _in_one_turn(_in_one_turn(goals, turning) - start, turning), goals)
@@ -345,11 +356,15 @@ def _same(asked, taken):
     return asked if np.array_equal(asked, taken) else taken
 
 
-def _names(robot, q, outside, tolerance):
+def around(robot: Any, q: np.ndarray) -> Any:
+    """`RobotModel.around`; a robot of another space as it is."""
+    return robot if getattr(robot, "hard_limits", None) is None else robot.around(q)
+
+
+def _names(robot, q, outside, tolerance, lower, upper):
     """The joints outside their limits, with value and limits."""
     return ", ".join(
-        f"{robot.joint_names[k]} = {q[k]:.6g} "
-        f"(allowed {robot.lower[k]:.6g} to {robot.upper[k]:.6g}, tolerance {tolerance:g})"
+        f"{robot.joint_names[k]} = {q[k]:.6g} (allowed {lower[k]:.6g} to {upper[k]:.6g}, tolerance {tolerance:g})"
         for k in np.flatnonzero(outside)
     )
 

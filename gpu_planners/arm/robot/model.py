@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arguments import checked
+from ...arguments import checked, number, numbers
 from ...errors import ConfigurationError, RobotDescriptionError, shown
 from ..geometry.shapes import ConvexShape
 from . import attachment, inverse_kinematics
@@ -77,6 +77,10 @@ class RobotModel:
     groups: {group of the SRDF: names of the joints that move it}, none for one that cannot be planned
     attachments: {name: Attachment} of what links carry (see `attach`); their shapes are the last of `shapes`, in order
     allowed_pairs: pairs of names that `allow_collisions` let touch
+    hard_limits: (2, dof) the URDF's <limit>, where soft limits or joint_limits.yaml make `lower` and `upper` stricter:
+        there a robot may stand, and motions may begin; None: `lower` and `upper`
+    jerk: (dof,) limits of joint_limits.yaml, rad/s^3 or m/s^3, infinite where it gives none; None: no joint has one
+    limit_sources: {"lower", "upper", "velocity", "acceleration" or "jerk": (dof,) where each limit is from}
     tree: the description, for `with_other_joints` and `of_group`, made by `urdf.loader`; None: they cannot be asked
     """
 
@@ -112,6 +116,9 @@ class RobotModel:
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     attachments: dict[str, Attachment] = field(default_factory=dict)
     allowed_pairs: tuple[tuple[str, str], ...] = ()
+    hard_limits: np.ndarray | None = None
+    jerk: np.ndarray | None = None
+    limit_sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
     tree: Any = None
 
     attach, detach, allow_collisions = attachment.attach, attachment.detach, attachment.allow_collisions
@@ -146,6 +153,36 @@ class RobotModel:
         """(B, dof) bool: the joints of parts that do not carry each other, such as two arms, but not those of a trunk
         that carries all of them. A robot that is a chain has none."""
         return branches_of(self.frames, self.dof)
+
+    @property
+    def standing_limits(self) -> np.ndarray:
+        """(2, dof) lowest and highest positions where the robot may stand, and a motion may begin: `lower` and `upper`,
+        or the `hard_limits` around them."""
+        limits = np.stack([self.lower, self.upper])
+        if self.hard_limits is None:
+            return limits
+        return np.stack([np.minimum(limits[0], self.hard_limits[0]), np.maximum(limits[1], self.hard_limits[1])])
+
+    def around(self, start: ArrayLike) -> "RobotModel":
+        """The robot with limits that have a start (dof,) within them, as far as it may stand there: so that a motion
+        can lead it back. The same robot where the start is within the limits."""
+        q = numbers("start", start, (self.dof,), ConfigurationError)
+        if self.hard_limits is None or (self.continuous | ((q >= self.lower) & (q <= self.upper))).all():
+            return self
+        q = np.where(self.continuous, self.lower, np.clip(q, *self.standing_limits))
+        return replace(self, lower=np.minimum(self.lower, q), upper=np.maximum(self.upper, q))
+
+    def jerk_limits(self, acceleration: ArrayLike | None = None, time_s: float = 0.0) -> np.ndarray:
+        """(dof,) limits of jerk for motions of such accelerations (dof,), by default the robot's own: `jerk`, in the
+        proportion of these; where there is none, the acceleration over time_s, without end for 0 s."""
+        reach = self.acceleration if acceleration is None else numbers("acceleration", acceleration, (self.dof,))
+        time_s = number("time_s", time_s, 0.0, 1e9, " seconds")
+        with np.errstate(divide="ignore", over="ignore"):
+            derived = reach / time_s if time_s > 0 else np.full(self.dof, np.inf)
+        if self.jerk is None:
+            return derived
+        own = self.jerk * np.minimum(reach / self.acceleration, 1.0)
+        return np.where(np.isfinite(self.jerk), own, derived)
 
     def frame_poses(self, q: ArrayLike) -> np.ndarray:
         """(N, F, 4, 4) root_T_frame of configurations q (N, dof) or (dof,), rad or m; float64."""

@@ -1,7 +1,7 @@
 """URDF and SRDF -> RobotModel: the only reader of robot descriptions.
 
 The tree of joints is folded into frames (folding.py). Of limits only those of planning joints count, not those of
-mimicking joints, nor safety controllers' soft limits.
+mimicking joints.
 """
 
 import functools
@@ -24,7 +24,8 @@ from ..geometry.shapes import ConvexShape
 from ..robot.model import RobotModel
 from ..robot.modified_dh import transform
 from .folding import fold_tree, leaders_of, refuse_loose_joints
-from .limits import limits_of
+from .joint_limits import PlanningLimits, planning_limits
+from .limits import NO_LIMITS, limits_of
 from .notes import MOST_TOLD, Note, tell, warn_once
 from .self_collision import ALWAYS, pairs_of_shapes
 from .srdf_xml import NO_SRDF, Semantics, read_srdf
@@ -66,6 +67,7 @@ def load_urdf(
     acceleration: Mapping[str, float] | ArrayLike | None = None,
     hull_tolerance: Annotated[float, SettingsError] = DEFAULT_TOLERANCE,
     self_collisions: bool = True,
+    limits: str | os.PathLike | Mapping | PlanningLimits | None = None,
 ) -> RobotModel:
     """RobotModel of a URDF.
 
@@ -81,9 +83,12 @@ def load_urdf(
     hull_tolerance: a collision mesh becomes one convex hull unless the hull's surface sticks out from the mesh by more
         than this, metres; then it is cut into several; inf: always one hull
     self_collisions: False: no links are checked against each other
+    limits: MoveIt's joint_limits.yaml, its path or what it holds. The stricter of its limits and the URDF's counts for
+        positions and velocities, its own for accelerations; `RobotModel.limit_sources` says where each is from
 
-    What harms nothing is held, left out or passed over, and told in a warning. Scripts call it with these ten
-    arguments, so they stay. Raises RobotDescriptionError that names the element.
+    Soft limits of a <safety_controller> count where they are within the <limit>. What harms nothing is held, left out
+    or passed over, and told in a warning. Scripts call it with the first ten arguments, so they stay. Raises
+    RobotDescriptionError that names the element.
     """
     if not hull_tolerance > 0:
         raise SettingsError(
@@ -93,21 +98,23 @@ def load_urdf(
     description = read_urdf(text)
     semantics = NO_SRDF if srdf is None else read_srdf(_read_text(srdf, "SRDF")[0], description)
     names = planning_joints(description, semantics, joints, group)
-    fields = _planned(description, semantics, group, names, fixed, velocity, acceleration)
+    given = velocity, acceleration, NO_LIMITS if limits is None else planning_limits(limits)
+    fields = _planned(description, semantics, group, names, fixed, given)
     # meshes last, since they take longest
     notes = [*description.notes, *_joint_notes(description, leaders_of(description, names))]
     shapes, shape_link = _build_shapes(description, base_dir, package_dirs, hull_tolerance, notes)
     tell(f"the URDF of '{description.name}'", notes)
     tell(f"the SRDF of '{description.name}'", semantics.notes)
-    given = _by_joint(velocity, names), _by_joint(acceleration, names)
+    given = _by_joint(velocity, names), _by_joint(acceleration, names), given[2]
     return _model(_Loaded(description, semantics, shapes, shape_link, self_collisions, given), group, names, fields)
 
 
-def _planned(description, semantics, group, names, fixed, velocity, acceleration):
-    """The fields of a RobotModel that depend on the planning joints `names`, but for those about its shapes."""
+def _planned(description, semantics, group, names, fixed, given):
+    """The fields of a RobotModel that depend on the planning joints `names`, but for those about its shapes. given:
+    limits as of `_Loaded`"""
     refuse_loose_joints(description, leaders_of(description, names))
     kinematics = fold_tree(description, names, fixed)
-    limits = limits_of(description, names, kinematics, velocity, acceleration)
+    limits = limits_of(description, names, kinematics, *given)
     tip_link, tip_reason = default_tip(description, semantics, group, names)
     of_group = f", group '{group}'" if group else ""
     log.info("robot '%s'%s: the tip link is '%s': %s", description.name, of_group, tip_link, tip_reason)
@@ -126,7 +133,7 @@ class _Loaded:
     """A robot's description, as far as it does not depend on which joints are planned.
 
     shapes: the robot's own, each posed in its link's frame; shape_link: (S,) numbers of their links
-    given: velocity and acceleration limits as `_by_joint` has them
+    given: velocity and acceleration limits as `_by_joint` has them, and the PlanningLimits
     decided: as of pairs_of_shapes
     """
 
@@ -135,17 +142,18 @@ class _Loaded:
     shapes: tuple[ConvexShape, ...]
     shape_link: np.ndarray
     self_collisions: bool
-    given: tuple[Any, Any]
+    given: tuple[Any, Any, PlanningLimits]
     decided: dict[tuple[int, int], str | None] = field(default_factory=dict)
 
     def of_group(self, group: str, fixed: Mapping[str, float]) -> RobotModel:
         """See RobotModel.of_group."""
         names = planning_joints(self.description, self.semantics, None, group)
-        limits = (
+        *rates, more = self.given
+        rates = [
             {name: given[name] for name in names if name in given} if isinstance(given, Mapping) else given
-            for given in self.given
-        )
-        fields = _planned(self.description, self.semantics, group, names, fixed, *limits)
+            for given in rates
+        ]
+        fields = _planned(self.description, self.semantics, group, names, fixed, (*rates, more))
         return _model(replace(self, decided=dict(self.decided)), group, names, fields)
 
 

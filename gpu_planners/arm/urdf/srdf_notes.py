@@ -116,7 +116,7 @@ def odd_states(
 
 def _beyond(joint, text):
     """Is a value beyond the joint's limits?"""
-    lower, upper = joint.range
+    lower, upper = joint.planned_range
     words = text.split()
     moves = joint.kind.plannable and not joint.mimic and len(words) == 1
     return moves and not lower - BEYOND <= float(words[0]) <= upper + BEYOND

@@ -27,8 +27,9 @@ GREATEST_ANGLE = 1e4  # rad, of joints whose full turns count; single precision 
 READ = {  # the children of an element that are read here; what lies below others may be anything
     "robot": ("link", "joint"),
     "link": ("collision", "inertial"),
-    "joint": ("parent", "child", "origin", "axis", "limit", "mimic"),
+    "joint": ("parent", "child", "origin", "axis", "limit", "mimic", "safety_controller"),
 }
+BEYOND = 1e-6  # rad or m by which files round soft limits that are the same as the others
 PASSED_OVER = "elements have names that nothing reads; they are passed over"
 MISSPELT = 0.75  # likeness of an element's name to one of these, as difflib counts it
 
@@ -92,13 +93,14 @@ class Joint:
 
     type: of JOINT_TYPES
     T_parent_joint: (4, 4) pose of the joint in the parent link's frame, metres; axis: (3,) unit vector in the joint's
-    limits: (lower, upper), rad or m, None where the URDF gives none, or none that can be used
+    limits: (lower, upper) of <limit>, rad or m, None where the URDF gives none, or none that can be used
     velocity, acceleration: per s, per s^2, without their signs as MoveIt reads them; 0 where the URDF gives none;
         acceleration: the smaller one of URDF 1.2's acceleration and deceleration
     mimic: (joint, multiplier, offset) or None; that joint mimics no other, whatever the chain in the file
     held: why it is never planned, such as limits that leave it no room; "" where it may be
     fault: what is wrong with it, an error where it is planned; ""
     effort: N m or N, without its sign; 0 where the URDF gives none, or none that is a number
+    soft: (lower, upper) of <safety_controller> as far as they are within `limits`, None where it gives none that count
     """
 
     name: str
@@ -114,6 +116,7 @@ class Joint:
     held: str = ""
     fault: str = ""
     effort: float = 0.0
+    soft: tuple[float, float] | None = None
 
     @property
     def kind(self) -> JointType:
@@ -125,6 +128,11 @@ class Joint:
         if not self.kind.plannable:
             return 0.0, 0.0
         return self.limits if self.kind.limited and self.limits else (-np.inf, np.inf)
+
+    @property
+    def planned_range(self) -> tuple[float, float]:
+        """`range` within the soft limits: where a plan may take it."""
+        return self.soft or self.range
 
 
 @dataclass(frozen=True)
@@ -295,8 +303,13 @@ def _read_joint(element, notes):
         leader, texts = required(mimic, "joint", f"{what}, <mimic>"), {"multiplier": "1", "offset": "0"}
         factors = (numbers(mimic.get(key, text), 1, f"{what}, <mimic {key}>") for key, text in texts.items())
         mimic = (leader, *(float(factor[0]) for factor in factors))
-    joint_type, held = element.get("type"), ""
+    joint_type, held, soft = element.get("type"), "", None
     if limits and kind.limited and not mimic:
+        if limits[0] < limits[1]:
+            soft, wrong = _read_soft_limits(element.find("safety_controller"), what, limits, notes)
+        most = GREATEST_LENGTH if kind.slides else GREATEST_ANGLE
+        if soft and max(map(abs, limits)) > most:
+            limits = soft  # the others say nothing
         lower, upper = limits
         if lower == upper:
             held = f"its limits are {lower:g} and {upper:g}"
@@ -308,7 +321,9 @@ def _read_joint(element, notes):
     origin = read_origin(element, what)
     fault = fault or ("" if mimic else wrong)  # limits of followers do not count
     effort = _read_effort(element.find("limit"))
-    return Joint(name, joint_type, *ends, origin, axis, limits, velocity, acceleration, mimic, held, fault, effort)
+    return Joint(
+        name, joint_type, *ends, origin, axis, limits, velocity, acceleration, mimic, held, fault, effort, soft
+    )
 
 
 def _read_effort(element):
@@ -339,6 +354,35 @@ def _read_limit(element, kind):
     if kind.limited and lower > upper:
         return None, *speeds, f"the lower limit {lower:g} is above the upper limit {upper:g}"
     return (lower, upper), *speeds, ""
+
+
+def _read_soft_limits(element, what, limits, notes):
+    """((lower, upper) of a <safety_controller> within the limits, None where they do not count; what is wrong, "").
+
+    Beside `limits` these are what MoveIt plans within; the URDF's default is 0 for each.
+    """
+    if element is None:
+        return None, ""
+    texts = [element.get(key, "0") for key in ("soft_lower_limit", "soft_upper_limit")]
+    try:
+        lower, upper = map(float, texts)
+    except ValueError:
+        lower = upper = np.nan
+    told = f"{what} ({texts[0]} to {texts[1]}, the <limit> is {limits[0]:g} to {limits[1]:g})"
+    if np.isnan([lower, upper]).any():
+        return None, f"<safety_controller>: soft limits {shown(texts[0])} and {shown(texts[1])} are no numbers"
+    inside = max(lower, limits[0]), min(upper, limits[1])
+    if lower == upper == 0:
+        notes.append(Note("soft limits that are missing, or both 0, do not count", what))
+    elif lower > upper:
+        notes.append(Note("soft limits whose lower one is above the upper one do not count", told))
+    elif not inside[0] < inside[1]:
+        notes.append(Note("soft limits that leave the joint no room do not count", told))
+    else:
+        if lower < limits[0] - BEYOND or upper > limits[1] + BEYOND:
+            notes.append(Note("soft limits are beyond the <limit>, which counts there", told))
+        return inside, ""
+    return None, ""
 
 
 def _order_tree(links, joints):

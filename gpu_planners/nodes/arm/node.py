@@ -34,6 +34,7 @@ from .attaching import attach_objects
 from .cloud_topics import CloudTopics
 from .dragged_goals import DraggedGoals
 from .executing import Executing
+from .given_limits import given_limits, limit_facts
 from .joint_states import JointStates
 from .marker_objects import check_markers
 from .motion_display import MotionDisplay
@@ -64,6 +65,7 @@ class ArmPlannerNode(PlannerNode):
     def __init__(self, **options: Any) -> None:
         super().__init__("arm_planner", ArmParameters, "robot_description", "robot_description_file", **options)
         self.scene = PlanningScene(self.values, Transforms(self))
+        self.scene.limits = given_limits(self, self.values)
         self._waiting: deque[tuple[Callable, tuple]] = deque(maxlen=MOST_WAITING)  # what came before the robot
         self._joint_states = JointStates()
         self._texts: dict[str, str] = {}  # of topics that describe the robot, by topic
@@ -404,7 +406,7 @@ class ArmPlannerNode(PlannerNode):
             "requests": self._requests,
             "last answer": self._last_answer,
             "move": self.executing.state,
-        }
+        } | limit_facts(robot)
 
 
 main = partial(run, ArmPlannerNode, "arm_planner")  # until it is told to stop -> the exit code

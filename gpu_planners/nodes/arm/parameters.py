@@ -71,6 +71,12 @@ class ArmParameters(NodeParameters):
     robot_description_semantic: str = setting(
         "", "Text of an SRDF, in place of srdf_file; empty: srdf_file, or else the topic of this name", read_only=True
     )
+    joint_limits_file: str = setting(
+        "", "MoveIt's joint_limits.yaml, whose limits count beside the URDF's; empty: none", read_only=True
+    )
+    cartesian_limits_file: str = setting(
+        "", "MoveIt's pilz_cartesian_limits.yaml, within which LIN and CIRC move the tool; empty: none", read_only=True
+    )
     package_dirs: tuple = setting((), "Folders of the packages of package:// mesh paths", items=str, read_only=True)
     group: str = setting(
         "", "SRDF group of requests that name none; empty: `joints`, or the only group", read_only=True

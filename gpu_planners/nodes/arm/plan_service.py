@@ -21,6 +21,7 @@ from .arm_services import ArmServices, Planned
 from .parameters import PLANNERS, ArmParameters, settings_on
 from .scene_objects import SceneObjects
 
+RATES = "velocity", "acceleration"
 START_INVALID = codes.START_STATE_INVALID
 
 
@@ -29,7 +30,7 @@ def answer(arm: ArmServices, request: PlanMotion.Request, response: PlanMotion.R
     values = arm.values
     arm.scene.require_robot()
     name, settings = planner_of(values, request)
-    scaling = [requested(request, values, name) for name in ("velocity_scaling", "acceleration_scaling")]
+    scaling = [scaling_of(request, arm, what) for what in RATES]
     margin = requested(request, values, "margin")
     goal_count = len(request.joint_goals) + len(request.pose_goals)
     check_count("goals", goal_count, "max_goals", values, codes.FAILURE)
@@ -97,7 +98,7 @@ def group_of(request: Any) -> str:
 def timed(checker: CollisionChecker, path: np.ndarray, scaling: Sequence[float], values: ArmParameters) -> Trajectory:
     """A path (K, dof) with times. scaling: fractions of the velocity and acceleration limits"""
     velocity, acceleration = checker.robot.velocity * scaling[0], checker.robot.acceleration * scaling[1]
-    jerk = acceleration / values.jerk_time_s
+    jerk = checker.robot.jerk_limits(acceleration, values.jerk_time_s)
     return time_parameterize(path, velocity, acceleration, jerk, values.corner_deviation, checker)
 
 
@@ -120,6 +121,14 @@ def requested(request: Any, values: ArmParameters, name: str) -> float:
             codes.FAILURE, f"{name} is {value}; allowed: from {rule.range}, where 0 stands for the parameter's value"
         )
     return value
+
+
+def scaling_of(request: Any, arm: ArmServices, what: str) -> float:
+    """Fraction of the limits of RATES that a request asks for, or that the parameter and joint_limits.yaml say where it
+    has 0."""
+    name = f"{what}_scaling"
+    value = requested(request, arm.values, name)
+    return value if getattr(request, name) else min(value, arm.scene.limits.scaling.get(what, 1.0))
 
 
 TRIED = 4  # times as many solutions are looked for as are used: the nearest of them lead to shorter motions

@@ -20,6 +20,8 @@ from ...arm import CollisionChecker, RobotModel, load_urdf
 from ...arm.collision.scene_file import fixed_frames, load_scene
 from ...arm.control.spline import first_contact
 from ...arm.geometry.bricks import Bricks
+from ...arm.urdf.joint_limits import PlanningLimits
+from ...arm.urdf.limits import NO_LIMITS
 from ...errors import ObstacleError, RobotDescriptionError, shortened
 from ..common.request_error import RequestError, error_text
 from ..common.ros import Transforms
@@ -39,6 +41,7 @@ AS_MEASURED: Mapping[str, float] = MappingProxyType({})
 class PlanningScene:
     """Robot, objects and checker.
 
+    limits: beside the URDF's, of the files and parameters that MoveIt's users have; of the next robot
     robot: as the parameters have it planned, with all that it carries, joints that are not planned (a gripper) where
         joint_states have them; None while there is none. Queries that have them elsewhere get a robot of their own, and
         so do those for another group of the SRDF. Methods name groups as `group_named` does: "" is the robot's own
@@ -50,7 +53,7 @@ class PlanningScene:
     """
 
     def __init__(self, values: ArmParameters, transforms: Transforms | None = None) -> None:
-        self.values = values
+        self.values, self.limits = values, NO_LIMITS
         self.refused: Exception | None = None
         self.objects = SceneObjects()
         self.frames = RobotFrames({}, "", transforms)
@@ -80,7 +83,7 @@ class PlanningScene:
         parameters give none"""
         if (urdf, srdf) == self._source:
             return
-        values, bare = self.values, read_robot(urdf, self.values, srdf)
+        values, bare = self.values, read_robot(urdf, self.values, srdf, self.limits)
         objects = self.objects.remove_from(Source.FILE)
         if values.scene_file:
             world = load_scene(values.scene_file, fixed_frames(bare))
@@ -298,12 +301,12 @@ class PlanningScene:
                 )
 
 
-def read_robot(urdf: str, values: Any, srdf: str = "") -> RobotModel:
+def read_robot(urdf: str, values: Any, srdf: str = "", limits: PlanningLimits = NO_LIMITS) -> RobotModel:
     """The robot of a URDF, text or path, as the parameters srdf_file, robot_description_semantic, package_dirs, joints,
     group, tip_link say. srdf: the text of its SRDF where they give none"""
     folders, joints, group = values.package_dirs or (), values.joints or None, values.group or None
     srdf = values.srdf_file or values.robot_description_semantic or srdf
-    robot = load_urdf(urdf, srdf=srdf or None, package_dirs=folders, joints=joints, group=group)
+    robot = load_urdf(urdf, srdf=srdf or None, package_dirs=folders, joints=joints, group=group, limits=limits)
     if not values.tip_link:
         return robot
     if values.tip_link not in robot.link_names:

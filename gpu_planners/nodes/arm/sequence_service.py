@@ -15,7 +15,7 @@ from . import codes
 from .arm_services import ArmServices, Planned
 from .conversions import frame_transform, joint_goals, pose_goal, trajectory_message
 from .parameters import PLANNERS, settings_on
-from .plan_service import asked_scene, planner_of, requested
+from .plan_service import RATES, asked_scene, planner_of, requested, scaling_of
 
 CODE_OF_END = {
     End.COLLISION: codes.PLANNING_FAILED,
@@ -42,15 +42,14 @@ def answer(arm: ArmServices, request: PlanSequence.Request, response: PlanSequen
         start = inside_limits(checker.robot, start, settings)
         robot, tip_link = checker.robot, checker.robot.tip_link
         segments = [
-            _segment(message, f"segment {i}", request, values, robot, frames)
-            for i, message in enumerate(request.segments)
+            _segment(message, f"segment {i}", request, arm, robot, frames) for i, message in enumerate(request.segments)
         ]
     settings = settings_on(checker.device, settings)
     how = sequence.Settings(
         planning=settings,
         line=values.line,
         deviation=values.corner_deviation,
-        jerk=robot.acceleration / values.jerk_time_s,
+        jerk=robot.jerk_limits(time_s=values.jerk_time_s),
         time_limit_s=settings.time_limit_s,
         allow_partial=request.allow_partial,
     )
@@ -80,25 +79,29 @@ def code_of_failure(result: SequenceResult) -> int:
 
 
 def inside_limits(robot: RobotModel, q: np.ndarray, settings: PlannerSettings) -> np.ndarray:
-    """The start q (dof,), values a little outside the limits taken to them; RequestError where one is far outside."""
+    """The start q (dof,), values a little outside the limits taken to them; RequestError where one is farther outside
+    than the robot may stand."""
+    lower, upper = robot.standing_limits
     inside = np.where(robot.continuous, q, np.clip(q, robot.lower, robot.upper))
-    wrong = np.abs(inside - q) > settings.limit_tolerance
+    standing = np.where(robot.continuous, q, np.clip(q, lower, upper))
+    wrong = np.abs(standing - q) > settings.limit_tolerance
     if wrong.any():
         k = int(np.argmax(wrong))
         raise RequestError(
             codes.START_STATE_INVALID,
             f"the start is outside the joint limits: {robot.joint_names[k]} = {q[k]:.6g} "
-            f"(allowed {robot.lower[k]:.6g} to {robot.upper[k]:.6g})",
+            f"(allowed {lower[k]:.6g} to {upper[k]:.6g})",
         )
-    return inside
+    return np.where(np.abs(inside - q) > settings.limit_tolerance, standing, inside)
 
 
-def _segment(message, what, request, values, robot, frames):
+def _segment(message, what, request, arm, robot, frames):
     """The library's Segment of one of a request. what: names it in texts; frames: {frame: (4, 4) T_root_frame}"""
     more = {"blend_radius": _in_range(message.blend_radius, 0.0, 10.0, f"{what}: blend_radius")}
-    for name in ("velocity_scaling", "acceleration_scaling"):
+    for rate in RATES:
+        name = f"{rate}_scaling"
         own = getattr(message, name)  # 0: as the request, or the parameter, says
-        more[name] = _in_range(own, 1e-3, 1.0, f"{what}: {name}") if own else requested(request, values, name)
+        more[name] = _in_range(own, 1e-3, 1.0, f"{what}: {name}") if own else scaling_of(request, arm, rate)
     vector = np.array([getattr(message.translation.vector, axis) for axis in "xyz"])
     if vector.any() and (message.kind == MotionSegment.FREE or message.pose_goals):
         raise _wrong_goal(

@@ -28,6 +28,10 @@ MOVED = {  # {name: (default, text)} of the arguments of launch files that can s
         "Publish transforms and description of the robot in `urdf`: true, false, or auto: where it is installed",
     ),
 }
+LIMITS = {  # {name: (default, text)} of the arguments of launch files that start arm_planner with MoveIt's limits
+    "joint_limits": ("", "MoveIt's joint_limits.yaml"),
+    "cartesian_limits": ("", "MoveIt's pilz_cartesian_limits.yaml"),
+}
 
 
 def usual_arguments(planner: str, frame_text: str, rviz: str = "false") -> dict[str, tuple[str, str]]:

@@ -41,7 +41,7 @@ def given_motion(arm: ArmServices, asked: RobotTrajectory, margin: float) -> Tas
     with answered_with(codes.INVALID_MOTION_PLAN, ConfigurationError):
         check_trajectory(trajectory, robot.joint_names, 0.0)
         curve = curve_of(trajectory, robot.joint_names, rest, 0.0, START_TOLERANCE)
-    if text := beyond_limits(curve, robot, arm.values.execution_limit_tolerance):
+    if text := beyond_limits(curve, robot.around(q), arm.values.execution_limit_tolerance):
         raise _wrong(text)
     motion = MotionUnderWay(curve, robot, (None, None), margin)
     if met := arm.contact_ahead(motion, 0.0):

@@ -6,13 +6,14 @@ and give a point on the arc, or "center"; then the shorter arc is taken. None of
 that is not free is refused.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from moveit_msgs.msg import MotionPlanRequest
 
 from ...arm import sequence
-from ...arm.cartesian import Arc
+from ...arm.cartesian import Arc, Speeds
 from ...arm.robot.inverse_kinematics import nearest_turn
 from ...arm.sequence import Circular, SequenceResult, Straight
 from ...arm.trajectory import Trajectory
@@ -42,7 +43,7 @@ def plan(kind: str, query: MotionQuery, limit: float) -> tuple[np.ndarray, Traje
         return path, timed(query.checker, path, query.scaling, query.values), "PTP, straight in joint space"
     segment, link = line(kind, goal, query)
     with answered_with(codes.INVALID_MOTION_PLAN, SettingsError, f"{kind}: "):
-        result = follow([segment], query, link, limit)
+        result = follow([segment], query, link, limit, tool=tool_speeds(query, query.scaling))
     if result.trajectory is None:
         text = one_line(result.text).removeprefix("segment 0: ")
         text = f"{kind} ends after {100 * result.fraction:.3g} % of the way: {text}"
@@ -71,20 +72,42 @@ def line(kind: str, goal: Region, query: MotionQuery, **more: Any) -> tuple[Stra
 
 
 def follow(
-    segments: list[Any], query: MotionQuery, link: str, limit: float, allow_partial: bool = False
+    segments: list[Any],
+    query: MotionQuery,
+    link: str,
+    limit: float,
+    allow_partial: bool = False,
+    tool: Speeds = Speeds(),
 ) -> SequenceResult:
-    """Move a link through lines and arcs from the query's start. limit: seconds"""
+    """Move a link through lines and arcs from the query's start. limit: seconds; tool: how fast the link may move"""
     robot, values = query.checker.robot, query.values
     velocity, acceleration = query.scaling
     settings = sequence.Settings(
         line=values.line,
+        tool=tool,
         velocity=robot.velocity * velocity,
         acceleration=robot.acceleration * acceleration,
-        jerk=robot.acceleration * acceleration / values.jerk_time_s,
+        jerk=robot.jerk_limits(robot.acceleration * acceleration, values.jerk_time_s),
         time_limit_s=limit,
         allow_partial=allow_partial,
     )
     return sequence.solve(query.start, segments, query.checker, PLANNERS[values.planner], settings, link)
+
+
+def tool_speeds(query: MotionQuery, scaling: Sequence[float] = (1.0, 1.0)) -> Speeds:
+    """How fast a line may move the tool by pilz_cartesian_limits.yaml, as Pilz's planner has it: accelerations are the
+    smaller of acceleration and deceleration, and of turning in the proportion of the speeds. scaling: fractions of
+    velocities and accelerations"""
+    given, (velocity, acceleration) = query.limits.cartesian, scaling
+    speed, turning = given.get("max_trans_vel", np.inf), given.get("max_rot_vel", np.inf)
+    rise = min(given.get("max_trans_acc", np.inf), given.get("max_trans_dec", np.inf))
+    turn_rise = rise * turning / speed if max(rise, turning, speed) < np.inf else np.inf
+    return Speeds(
+        velocity=speed * velocity,
+        acceleration=rise * acceleration,
+        turning=turning * velocity,
+        turning_rate=turn_rise * acceleration,
+    )
 
 
 def _pose(kind, goal, query):

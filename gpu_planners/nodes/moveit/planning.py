@@ -64,7 +64,7 @@ def plan(query: MotionQuery) -> PlannedMotion:
 
 def _by_sampling(kind, query, limit):
     """(K, dof) path of one of PLANNERS, which keeps path constraints; the checker to time it by; a text."""
-    request, values, checker, reference, start = query
+    request, values, checker, reference, start, _ = query
     began, settings = time.monotonic(), getattr(values, kind)
     regions = [
         read_constraints(goal, reference, f"goal {i}" + f" '{goal.name}'" * bool(goal.name))

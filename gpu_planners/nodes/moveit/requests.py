@@ -7,8 +7,10 @@ import numpy as np
 from moveit_msgs.msg import MotionPlanRequest, RobotTrajectory
 
 from ...arm import CollisionChecker
+from ...arm.urdf.joint_limits import PlanningLimits
 from ..arm import codes
 from ..arm.parameters import PLANNERS, ArmParameters
+from ..arm.plan_service import RATES
 from ..common.request_error import RequestError
 from .reference import Reference
 
@@ -26,6 +28,7 @@ class MotionQuery(NamedTuple):
     request: MotionPlanRequest or GetCartesianPath.Request; start: (dof,)
     checker: of the robot as the request's group is planned
     reference: frames and objects at the start state
+    limits: of joint_limits.yaml and pilz_cartesian_limits.yaml
     """
 
     request: Any
@@ -33,12 +36,17 @@ class MotionQuery(NamedTuple):
     checker: CollisionChecker
     reference: Reference
     start: np.ndarray
+    limits: PlanningLimits
 
     @property
     def scaling(self) -> list[float]:
-        """Fractions of the velocity and acceleration limits; 1 for one outside (0, 1], as in MoveIt."""
-        names = "max_velocity_scaling_factor", "max_acceleration_scaling_factor"  # in Humble's Cartesian paths: none
-        return [factor if 0 < factor <= 1 else 1.0 for factor in (getattr(self.request, name, 1.0) for name in names)]
+        """Fractions of the velocity and acceleration limits: the default of joint_limits.yaml for 0, and 1 for another
+        one outside (0, 1], as in MoveIt."""
+        factors = []
+        for what in RATES:
+            factor = getattr(self.request, f"max_{what}_scaling_factor", 0.0)  # in Humble's Cartesian paths: none
+            factors.append(factor if 0 < factor <= 1 else 1.0 if factor else self.limits.scaling.get(what, 1.0))
+        return factors
 
 
 class PlannedMotion(NamedTuple):

@@ -89,7 +89,8 @@ def plan(query: MotionQuery, items: Sequence[MotionSequenceItem]) -> PlannedMoti
         planning=replace(settings_on(checker.device, settings), time_limit_s=max(limits)),
         line=values.line,
         deviation=values.corner_deviation,
-        jerk=robot.acceleration / values.jerk_time_s,
+        tool=industrial.tool_speeds(query),
+        jerk=robot.jerk_limits(time_s=values.jerk_time_s),
         time_limit_s=sum(limits),
         blend_inside=True,
     )

@@ -200,7 +200,7 @@ class MoveItServer:
         else:
             checker = cartesian_path.blind_checker(reference.robot, values.device)
         start = scenes.complete(checker.robot, reference.positions, "the start state")
-        return MotionQuery(request, values, checker, reference, start)
+        return MotionQuery(request, values, checker, reference, start, self._scene.limits)
 
     def _shown(self, motion, query):
         """Show a motion -> the RobotState of its start."""

@@ -17,7 +17,7 @@ from ....errors import SettingsError
 from ....parallel.sampling import folded_seed, samples
 from ....parallel.team import clock_ns
 from ..blocked import explained
-from ..query import Query, check_call, in_pieces, open_query
+from ..query import Query, around, check_call, in_pieces, open_query
 from ..result import PlanningResult
 from ..shortcut import shortcut, warm_up_shortcut
 from . import versions
@@ -42,7 +42,7 @@ def solve(
     """Plan from start (dof,) to the goal that is nearest along the graph of goals, (dof,) or (G, dof); rad or m.
 
     roadmap: of `build`, for the same weights: searched first, checked again where obstacles have changed, and extended
-        by the path that it lacked
+        by the path that it lacked, unless that begins outside of the limits
     ranks: workers of versions 1 to 3 in place of `settings.workers` threads: each calls `solve` with the same problem
         and a checker of its own, and all get the same result; see distributed.Ranks
 
@@ -69,7 +69,7 @@ def solve(
         path, goal = _through(roadmap, query, settings)
     if path is None:
         path, goal, drawn, log = _search(query, settings, seed, batch, ranks)
-        if path is not None and roadmap is not None:
+        if path is not None and roadmap is not None and around(checker.robot, query.start) is checker.robot:
             numbers = roadmap.add_nodes(path) + np.arange(len(path))
             roadmap.add_edges(np.stack([numbers[:-1], numbers[1:]], axis=1), np.full(len(path) - 1, FREE))
 

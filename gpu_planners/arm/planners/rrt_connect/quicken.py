@@ -12,6 +12,7 @@ import numpy as np
 from ....parallel.team import clock_ns
 from ...motion.estimate import NONE, distinct, estimated_durations
 from ...spaces.interface import Checker
+from ..query import around
 
 DEVIATION = 0.1  # rad or m that the motion may leave a corner, as `time_parameterize` is asked by the node
 SHARES = (0.1, 0.25, 0.5, 1.0)  # of DEVIATION, tried for the corners of the path as it comes
@@ -123,8 +124,9 @@ def _changed(route, scale, robot, rng):
     first, last = np.where(moves, along[corner - 1], first), np.where(moves, along[corner + 1], last)
     step = scale * 10.0 ** rng.uniform(*SPREAD, DRAWN)[:, None] / np.sqrt(dof) * rng.standard_normal((DRAWN, dof))
     rows = np.stack([_at(path, along, first), path[corner] + step, _at(path, along, last)], axis=1)
-    lower = np.where(robot.continuous, path[0] - np.pi, robot.lower)
-    upper = np.where(robot.continuous, path[0] + np.pi, robot.upper)
+    wide = around(robot, path[0])
+    lower = np.where(robot.continuous, path[0] - np.pi, wide.lower)
+    upper = np.where(robot.continuous, path[0] + np.pi, wide.upper)
     rows = np.clip(rows, lower, upper)
     rows[last == along[-1], -1] = path[-1]
 
