@@ -1,5 +1,7 @@
 """Robots and planning problems for tests that need no shared data: benchmarks.robots and what is generated for them."""
 
+import xml.etree.ElementTree as ET
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,10 @@ TABLE = {  # before the Panda
     "position": [0.55, 0, -0.03],
     "quat_xyzw": [0, 0, 0, 1],
 }
+BAXTER = """<group name="left_arm"><chain base_link="torso" tip_link="left_gripper"/></group>
+<group name="right_arm"><chain base_link="torso" tip_link="right_gripper"/></group>
+<group name="both_arms"><group name="left_arm"/><group name="right_arm"/></group>
+<group name="wrists"><link name="left_wrist"/><link name="right_wrist"/><joint name="head_pan"/></group>"""
 READY = np.array([0, -np.pi / 4, 0, -3 * np.pi / 4, 0, np.pi / 2, np.pi / 4])  # of the Panda: its hand before it
 
 
@@ -22,6 +28,20 @@ def maker_of(robot):
     if why := robots.unavailable(robot):
         pytest.skip(why)
     return generated_problems.maker_of(robot)
+
+
+def groups_of(robot):
+    """Arguments of load_urdf for a real robot of several groups: chains, joints, links and subgroups."""
+    rig = maker_of(robot).rig
+    root = ET.parse(rig.srdf).getroot()
+    if robot == "baxter":
+        root.extend(ET.fromstring(f"<groups>{BAXTER}</groups>"))
+    return {
+        "urdf": rig.urdf,
+        "srdf": ET.tostring(root, encoding="unicode"),
+        "package_dirs": [rig.package_dir],
+        "hull_tolerance": np.inf,
+    }
 
 
 def panda():

@@ -1,12 +1,10 @@
 """A robot with another group of its SRDF to plan: as load_urdf has it, and as pinocchio and coal see it."""
 
-import xml.etree.ElementTree as ET
-
 import numpy as np
 import pytest
 from panda_files import ARM, FINGER, SRDF, URDF
 from pinocchio_poses import pinocchio_poses
-from robots_at_hand import maker_of
+from robots_at_hand import groups_of, maker_of
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
 from gpu_planners.arm.geometry.shapes import ConvexShape
@@ -21,24 +19,6 @@ ARRAYS = (
     *("lower", "upper", "velocity", "acceleration", "continuous", "frames", "T_parent_base", "link_frame"),
     *("T_frame_link", "shape_link", "shape_frame", "self_collision_pairs"),
 )
-BAXTER = """<group name="left_arm"><chain base_link="torso" tip_link="left_gripper"/></group>
-<group name="right_arm"><chain base_link="torso" tip_link="right_gripper"/></group>
-<group name="both_arms"><group name="left_arm"/><group name="right_arm"/></group>
-<group name="wrists"><link name="left_wrist"/><link name="right_wrist"/><joint name="head_pan"/></group>"""
-
-
-def files_of(robot):
-    """Arguments of load_urdf for a real robot of several groups: chains, joints, links and subgroups."""
-    rig = maker_of(robot).rig
-    root = ET.parse(rig.srdf).getroot()
-    if robot == "baxter":
-        root.extend(ET.fromstring(f"<groups>{BAXTER}</groups>"))
-    return {
-        "urdf": rig.urdf,
-        "srdf": ET.tostring(root, encoding="unicode"),
-        "package_dirs": [rig.package_dir],
-        "hull_tolerance": np.inf,
-    }
 
 
 def assert_same(one, other):
@@ -57,7 +37,7 @@ def assert_same(one, other):
     [("panda", "arm", ("hand", "arm_and_hand")), ("baxter", "right_arm", ("left_arm", "both_arms", "wrists"))],
 )
 def test_it_is_the_robot_that_load_urdf_has_for_the_group(robot, group, others, monkeypatch):
-    files = files_of(robot)
+    files = groups_of(robot)
     loaded, wanted = load_urdf(group=group, **files), [load_urdf(group=other, **files) for other in others]
     monkeypatch.setattr(loader, "load_mesh", None)  # no mesh is read again
     for other, expected in zip(others, wanted):
@@ -69,7 +49,7 @@ def test_it_is_the_robot_that_load_urdf_has_for_the_group(robot, group, others, 
 
 def test_an_arm_is_checked_against_the_other_one_wherever_that_stands():
     """By coal, which reads the same files: the left arm of a Baxter while the right one reaches over to its side."""
-    files, rng, rig = files_of("baxter"), np.random.default_rng(3), maker_of("baxter").rig
+    files, rng, rig = groups_of("baxter"), np.random.default_rng(3), maker_of("baxter").rig
     right, scene = load_urdf(group="right_arm", **files), rig.coal_scene([])
     left, differs = right.of_group("left_arm"), 0
     joints = [*right.joint_names, *left.joint_names]

@@ -12,16 +12,18 @@ import moveit_messages as messages
 import numpy as np
 from control_msgs.action import FollowJointTrajectory
 from moveit_msgs.action import ExecuteTrajectory, MoveGroup
-from moveit_msgs.msg import MoveItErrorCodes, RobotTrajectory
+from moveit_msgs.msg import MoveItErrorCodes, PlanningScene, RobotTrajectory
 from node_harness import joints
 from panda_files import ARM, FINGER, FINGERS, READY
 from rclpy.action import ActionClient, ActionServer, GoalResponse
+from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.executors import MultiThreadedExecutor
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
-from test_moveit_groups import LOW, GroupsNode
+from test_moveit_groups import LOW, GroupsNode, beside_the_finger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from gpu_planners.nodes.arm.conversions import path_of
 from gpu_planners.nodes.common.ros import duration_message, seconds
 from gpu_planners_msgs.action import Move
 from gpu_planners_msgs.srv import PlanMotion
@@ -38,7 +40,7 @@ class Controllers:
     """
 
     def __init__(self, context):
-        self.node, self.played = Node("controllers", context=context), []
+        self.node, self.played, self._latest = Node("controllers", context=context), [], {}
         self.place = dict(zip([*ARM, FINGER], [*READY, 0.01]))
         self._states = self.node.create_publisher(JointState, "joint_states", 10)
         self.node.create_timer(0.01, lambda: self._states.publish(joints(self.place.values(), self.place)))
@@ -48,20 +50,28 @@ class Controllers:
                 FollowJointTrajectory,
                 f"{name}_controller/follow_joint_trajectory",
                 lambda goal, name=name: self._play(name, goal),
+                callback_group=ReentrantCallbackGroup(),
                 goal_callback=lambda goal, own=own: GoalResponse(1 + (list(goal.trajectory.joint_names) == own)),
             )
             for name, own in CONTROLLERS.items()
         ]
-        self._executor = MultiThreadedExecutor(4, context=context)
+        self._executor = MultiThreadedExecutor(6, context=context)
         self._executor.add_node(self.node)
         threading.Thread(target=self._executor.spin, daemon=True).start()
 
     def _play(self, name, goal):
-        trajectory, began = goal.request.trajectory, time.monotonic()
-        self.played.append((name, list(trajectory.joint_names)))
-        for point in trajectory.points:
-            time.sleep(max(0.0, began + seconds(point.time_from_start) - time.monotonic()))
-            self.place |= dict(zip(trajectory.joint_names, point.positions))
+        """Play a motion on straight lines between its points; another one takes its place."""
+        message, began = goal.request.trajectory, time.monotonic()
+        self.played.append((name, list(message.joint_names)))
+        self._latest[name] = goal
+        times, path = [seconds(point.time_from_start) for point in message.points], path_of(message)
+        while (now := time.monotonic() - began) < times[-1] + 0.02:
+            if self._latest[name] is not goal:
+                goal.abort()
+                return FollowJointTrajectory.Result()
+            for joint, column in zip(message.joint_names, path.T):
+                self.place[joint] = float(np.interp(now, times, column))
+            time.sleep(0.005)
         goal.succeed()
         return FollowJointTrajectory.Result()
 
@@ -151,6 +161,23 @@ def test_a_trajectory_of_no_group_is_refused(robot):
     goal = ExecuteTrajectory.Goal(trajectory=RobotTrajectory(joint_trajectory=two))
     result = robot.act(ExecuteTrajectory, "execute_trajectory", goal)
     assert result.error_code.val == CODES.INVALID_MOTION_PLAN and ARM[6] in result.error_code.message
+
+
+def test_a_hand_stops_where_the_arm_moves_on_to_an_obstacle(robot):
+    """The arm is moved while the hand opens slowly, to where a box is beside the finger."""
+    robot.apply(messages.scene(beside_the_finger(LOW)))
+    goal = messages.joint_goal([0.039], names=[FINGER])
+    asked = MoveGroup.Goal(
+        request=messages.motion_request(goal, start=None, group_name="hand", max_velocity_scaling_factor=0.05)
+    )
+    mover = threading.Timer(1.0, lambda: robot.controllers.place.update(zip(ARM, LOW)))
+    mover.start()
+    result = robot.act(MoveGroup, "move_action", asked)
+    mover.join()
+    text = result.error_code.message
+    assert result.error_code.val == CODES.MOTION_PLAN_INVALIDATED_BY_ENVIRONMENT_CHANGE, text
+    assert "'panda_leftfinger_0' would meet 'box'" in text and robot.controllers.place[FINGER] < 0.035
+    robot.apply(PlanningScene(name="empty", is_diff=False))
 
 
 @named

@@ -12,11 +12,14 @@ from moveit_msgs.srv import GetCartesianPath
 from node_harness import LATCHED, joints
 from panda_files import ARM, FINGER, FINGERS, READY, SIDES, SRDF, TWO_ARMS, TWO_SRDF, TWO_URDF, URDF
 from pinocchio_poses import pinocchio_poses
+from robots_at_hand import groups_of, maker_of
+from running_node import starter
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from test_moveit_node import SERVICES, MoveItNode
 
+from gpu_planners.arm import load_urdf
 from gpu_planners.nodes.arm.semantics import TOPIC
 from gpu_planners.verify import CoalScene
 
@@ -48,6 +51,9 @@ def start():
     yield get
     for node in nodes.values():
         node.close()
+
+
+start_node = starter(GroupsNode)
 
 
 @pytest.fixture
@@ -272,6 +278,44 @@ def test_two_tools_are_placed_at_once(pandas, coal):
     for wrong in (links[:1], [links[0]] * 2, [links[0], "left_panda_link5"]):
         answer = ask(READY + READY, ik_link_names=wrong)[1]
         assert answer.error_code.val == CODES.INVALID_LINK_NAME
+
+
+def test_the_arms_of_a_real_robot(start_node):
+    """Baxter: the left arm wherever the right one stands, and both to two poses; judged by coal."""
+    files, rig = groups_of("baxter"), maker_of("baxter").rig
+    folder, urdf = [str(files["package_dirs"][0])], rig.urdf.read_text()
+    node = start_node(urdf=urdf, srdf=files["srdf"], group="right_arm", package_dirs=folder)
+    robot = load_urdf(group="both_arms", **files)
+    names, left = list(robot.joint_names), load_urdf(group="left_arm", **files).joint_names
+    coal, rng = rig.coal_scene([]), np.random.default_rng(4)
+    order, moves = [names.index(joint) for joint in rig.model.joint_names], np.isin(names, left)
+
+    def drawn(like=None):
+        while True:
+            q = rng.uniform(robot.lower, robot.upper)
+            q = q if like is None else np.where(moves, q, like)
+            if coal.distance(q[order]) > 0.02:
+                return q
+
+    for _ in range(4):
+        begin = drawn()
+        end = drawn(begin)
+        goal = messages.joint_goal(end[moves], names=left)
+        planned_joints, path, _ = planned(node, "left_arm", goal, begin=messages.state(begin, names))
+        assert planned_joints == list(left)
+        whole = np.repeat([begin], len(path), axis=0)
+        whole[:, moves] = path
+        assert coal.first_collision(whole[:, order]) is None
+        both, tips = Constraints(), [f"{side}_gripper" for side in SIDES]
+        poses = pinocchio_poses(urdf, names, [end])
+        for tip in tips:
+            one = messages.pose_goal(tip, poses[tip][0], robot.root_link)
+            both.position_constraints += one.position_constraints
+            both.orientation_constraints += one.orientation_constraints
+        _, path, _ = planned(node, "both_arms", both, begin=messages.state(begin, names), allowed_planning_time=10.0)
+        assert coal.first_collision(path[:, order]) is None
+        again = pinocchio_poses(urdf, names, path[-1:])
+        assert all(np.linalg.norm((again[tip] - poses[tip])[0, :3, 3]) < 1.1e-3 for tip in tips)
 
 
 def test_groups_come_by_topic_and_are_published_where_nobody_does(start):
