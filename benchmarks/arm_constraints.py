@@ -11,7 +11,7 @@ from gpu_planners.arm import CollisionChecker, CollisionWorld, rrt_connect
 from gpu_planners.arm.constraints import Position, Tilt, all_of
 
 from . import coal_peer, robots
-from .harness import Benchmark, Row, median, percentile, progress
+from .harness import Benchmark, Row, median, percentile, progress, told
 from .problems import add_obstacles
 
 UP = np.array([0.0, 0.0, 1.0])
@@ -103,7 +103,7 @@ def constraints(context):
             rows.append(Row(title, "gpu_planners", note=missing))
             continue
         rig = robots.rig(name)
-        rows += [_row(rig, kind, 3 if context.quick else 10) for kind in KINDS]
+        rows += [told(_row(rig, kind, 3 if context.quick else 10)) for kind in KINDS]
     return rows
 
 

@@ -1,0 +1,117 @@
+"""
+A full cup, and a sponge on a table
+===================================
+
+Some motions must keep something all along: a cup stays upright, a sponge stays on the table, an elbow stays low. The
+planner takes this as constraints, and proves them everywhere on the motion, not at samples of it.
+
+Install: ``pip install "gpu_planners[view]" example-robot-data``
+"""
+
+from math import inf
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+
+from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf, rrt_connect
+from gpu_planners.arm.constraints import JointRange, KeepingChecker, Position, Tilt, all_of
+from gpu_planners.arm.trajectory import time_parameterize
+from gpu_planners.arm.view.drawing import draw_path
+from gpu_planners.share import example_robots_share
+
+matplotlib.use("Agg")
+
+out = Path("out")
+out.mkdir(exist_ok=True)
+
+# %%
+# A robot, a table and a post in its way
+# --------------------------------------
+
+share = example_robots_share()
+panda = share / "example-robot-data/robots/panda_description"
+robot = load_urdf(panda / "urdf/panda.urdf", srdf=panda / "srdf/panda.srdf", package_dirs=[share], group="arm")
+TOOL = "panda_hand_tcp"
+ready = np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785])
+
+
+def pose(position, R=np.eye(3)):
+    T = np.eye(4)
+    T[:3, :3], T[:3, 3] = R, position
+    return T
+
+
+world = CollisionWorld()
+world.add_box("table", (0.9, 1.2, 0.02), pose((0.45, 0.0, -0.02)))
+world.add_box("post", (0.1, 0.1, 1.0), pose((0.5, 0.0, 0.5)))
+checker = CollisionChecker(robot, world, "cpu")
+DOWN = np.diag([1.0, -1.0, -1.0])  # the tool's z axis points down
+
+
+def reached(x, y, z):
+    """(G, dof) configurations with the tool down at a place."""
+    return robot.inverse_kinematics(pose((x, y, z), DOWN), checker, link=TOOL, seed_q=ready, solutions=4).q
+
+
+start, goals = reached(0.45, 0.35, 0.3)[0], reached(0.45, -0.35, 0.3)
+
+# %%
+# The cup
+# -------
+#
+# The hand holds it from above, so the axis that must stay is the tool's z axis, and it stays down: it may tilt by 0.1
+# rad. Without the constraint the hand tilts as it likes.
+cup = Tilt(robot, TOOL, axis=(0, 0, 1), direction=(0, 0, -1), tolerance=0.1)
+
+
+def greatest(rule, path):
+    """By how much a path exceeds a constraint at most, at 50 places of each segment; negative: it keeps it."""
+    places = [np.linspace(a, b, 50) for a, b in zip(path, path[1:])]
+    return float(rule.excess(np.concatenate(places)).max())
+
+
+free = rrt_connect.solve(start, goals, checker)
+carried = rrt_connect.solve(start, goals, checker, constraints=cup)
+print(f"without the constraint the cup tilts by {cup.tilt.tolerance + greatest(cup, free.path):.2f} rad,")
+print(f"with it by {cup.tilt.tolerance + greatest(cup, carried.path):.3f} rad at most, in {carried.time_s:.1f} s")
+draw_path(robot, world, carried.path, out / "11_cup.png", size=(640, 480))
+
+# %%
+# The proof can be asked for: each segment is kept as a whole.
+print(cup.kept(carried.path[:-1], carried.path[1:]).all())
+
+# %%
+# The sponge
+# ----------
+#
+# A plane is a thin box without ends: the tool's tip stays within 1 cm of a height of 10 cm, stays upright, and joint 2
+# stays below 1.2 rad. All of it holds at once.
+plane = Position(robot, TOOL, (0, 0, 0), (-inf, -inf, 0.09), (inf, inf, 0.11))
+rule = all_of(cup, plane, JointRange(robot, {"panda_joint2": (-1.7, 1.2)}))
+low_start, low_goals = reached(0.45, 0.35, 0.1)[0], reached(0.45, -0.35, 0.1)
+wiped = rrt_connect.solve(low_start, low_goals, checker, constraints=rule)
+heights = [robot.link_poses(np.linspace(a, b, 50))[TOOL][:, 2, 3] for a, b in zip(wiped.path, wiped.path[1:])]
+print(f"the tip is between {min(map(np.min, heights)):.4f} and {max(map(np.max, heights)):.4f} m high")
+draw_path(robot, world, wiped.path, out / "11_sponge.png", size=(640, 480))
+
+# %%
+# Times
+# -----
+#
+# A motion that rounds its corners leaves the path. With a ``KeepingChecker`` it leaves it only where it is proven to
+# keep the constraints there as well.
+stops = time_parameterize(wiped.path, robot.velocity, robot.acceleration, checker=checker)
+motion = time_parameterize(
+    wiped.path, robot.velocity, robot.acceleration, deviation=0.1, checker=KeepingChecker(checker, rule)
+)
+played = motion.at(np.linspace(0, motion.duration, 1000))[0]
+print(f"{stops.duration:.2f} s with stops, {motion.duration:.2f} s with round corners")
+print("all of it keeps the constraints:", rule.satisfied(played).all())
+
+# %%
+# When it cannot be
+# -----------------
+#
+# A start that does not keep the constraints is refused, and the answer says what it breaks.
+print(rrt_connect.solve(start, low_goals, checker, constraints=rule).message)
