@@ -197,6 +197,8 @@ def test_what_is_not_read_or_missing_is_told(caplog):
     given = {"has_jerk_limits": True, "has_effort_limits": True, "max_effort": 3.0}
     robot = panda({"joint_limits": {"panda_joint3": given}})
     assert robot.jerk is None
+    assert panda({"default_robot_padding": 0.01, "joint_limits": {}}).jerk is None
+    assert "default_robot_padding are no limits and are not read" in caplog.text
     assert "has_effort_limits, max_effort are not read" in caplog.text
     assert "has_jerk_limits is true, but there is no max_jerk" in caplog.text
 

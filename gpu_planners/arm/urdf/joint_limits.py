@@ -26,6 +26,7 @@ from .notes import nearest, unknown, warn_once
 ROOT, PARAMETERS = "robot_description_planning", "ros__parameters"
 SCALING = {f"default_{what}_scaling_factor": what for what in ("velocity", "acceleration")}
 SECTIONS = ("joint_limits", "cartesian_limits", *SCALING)
+PADDING = ("default_robot_", "default_object_", "default_attached_")  # what names of MoveIt's paddings begin with
 # what has_<key>_limits says is there: the names of its values
 VALUES = {
     "position": ("min_position", "max_position"),
@@ -84,6 +85,9 @@ def planning_limits(given: str | os.PathLike | Mapping | PlanningLimits, source:
     if not isinstance(given, Mapping):
         document, source = read_yaml(given, "limits", RobotDescriptionError), Path(given).name
     document = _unwrapped(document)
+    if isinstance(document, Mapping) and (odd := [key for key in document if str(key).startswith(PADDING)]):
+        warn_once(f"{source}: {', '.join(map(str, odd))} are no limits and are not read")
+        document = {key: value for key, value in document.items() if key not in odd}
     sections = _mapping(document, source, SECTIONS)
     joints = _mapping(sections.get("joint_limits"), f"{source}: joint_limits")
     cartesian = _mapping(sections.get("cartesian_limits"), f"{source}: cartesian_limits", CARTESIAN + DERIVED)
