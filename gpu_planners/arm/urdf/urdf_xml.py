@@ -19,6 +19,7 @@ from ..geometry.meshes import LEAST_SIZE
 from ..robot.inertia import fault_of, pseudo_inertia
 from ..robot.modified_dh import rotation_about, transform
 from .notes import Note, nearest
+from .soft_limits import read_soft_limits
 from .xml_text import numbers, parse_xml, refuse_xacro, required, unexpanded
 
 MOST_ELEMENTS = 2000  # links, joints and collision elements, each
@@ -29,7 +30,6 @@ READ = {  # the children of an element that are read here; what lies below other
     "link": ("collision", "inertial"),
     "joint": ("parent", "child", "origin", "axis", "limit", "mimic", "safety_controller"),
 }
-BEYOND = 1e-6  # rad or m by which files round soft limits that are the same as the others
 PASSED_OVER = "elements have names that nothing reads; they are passed over"
 MISSPELT = 0.75  # likeness of an element's name to one of these, as difflib counts it
 
@@ -306,7 +306,7 @@ def _read_joint(element, notes):
     joint_type, held, soft = element.get("type"), "", None
     if limits and kind.limited and not mimic:
         if limits[0] < limits[1]:
-            soft, wrong = _read_soft_limits(element.find("safety_controller"), what, limits, notes)
+            soft, wrong = read_soft_limits(element.find("safety_controller"), what, limits, notes)
         most = GREATEST_LENGTH if kind.slides else GREATEST_ANGLE
         if soft and max(map(abs, limits)) > most:
             limits = soft  # the others say nothing
@@ -354,35 +354,6 @@ def _read_limit(element, kind):
     if kind.limited and lower > upper:
         return None, *speeds, f"the lower limit {lower:g} is above the upper limit {upper:g}"
     return (lower, upper), *speeds, ""
-
-
-def _read_soft_limits(element, what, limits, notes):
-    """((lower, upper) of a <safety_controller> within the limits, None where they do not count; what is wrong, "").
-
-    Beside `limits` these are what MoveIt plans within; the URDF's default is 0 for each.
-    """
-    if element is None:
-        return None, ""
-    texts = [element.get(key, "0") for key in ("soft_lower_limit", "soft_upper_limit")]
-    try:
-        lower, upper = map(float, texts)
-    except ValueError:
-        lower = upper = np.nan
-    told = f"{what} ({texts[0]} to {texts[1]}, the <limit> is {limits[0]:g} to {limits[1]:g})"
-    if np.isnan([lower, upper]).any():
-        return None, f"<safety_controller>: soft limits {shown(texts[0])} and {shown(texts[1])} are no numbers"
-    inside = max(lower, limits[0]), min(upper, limits[1])
-    if lower == upper == 0:
-        notes.append(Note("soft limits that are missing, or both 0, do not count", what))
-    elif lower > upper:
-        notes.append(Note("soft limits whose lower one is above the upper one do not count", told))
-    elif not inside[0] < inside[1]:
-        notes.append(Note("soft limits that leave the joint no room do not count", told))
-    else:
-        if lower < limits[0] - BEYOND or upper > limits[1] + BEYOND:
-            notes.append(Note("soft limits are beyond the <limit>, which counts there", told))
-        return inside, ""
-    return None, ""
 
 
 def _order_tree(links, joints):
