@@ -180,6 +180,7 @@ class Executing:
             self.finish(run, FAILED, f"the controller '{self._controller.name}' refused the motion")
             return
         motion.began, run.state = self._arm.now(), "moving"
+        motion.ahead = max(motion.ahead, motion.began - run.sent_at)
         self.hear(run)
         run.checked = time.monotonic()
         self.feed_back(run)

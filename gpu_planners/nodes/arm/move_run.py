@@ -17,7 +17,7 @@ from ..common.ros import time_message
 from .conversions import trajectory_message, trajectory_of
 from .scene_objects import SceneObjects
 
-AHEAD_S = 0.1  # the controller may have begun so much before its answer came
+AHEAD_S = 0.1  # the controller may have begun so much before its answer came, or more where that took longer
 LEAD_S = 0.03  # between sending a stop and its begin
 JOIN_S = 0.1  # within which the controller joins a motion whose time it cannot know
 EARLY_S = 0.005  # by which a time stamp of joint_states may be early
@@ -40,6 +40,7 @@ class MotionUnderWay:
     began: seconds on the node's clock when the controller took it, None before
     phase: seconds on the curve that the robot has passed
     first: seconds on the curve when the motion begins; before, it is the one whose place it took
+    ahead: seconds before `began` when the controller may have begun: its answer may have taken so long
     seen_at: seconds on the node's clock when the robot was seen at `phase`
     """
 
@@ -50,6 +51,7 @@ class MotionUnderWay:
     began: float | None = None
     phase: float = 0.0
     first: float = 0.0
+    ahead: float = AHEAD_S
     seen_at: float | None = None
 
     @classmethod
@@ -70,7 +72,7 @@ class MotionUnderWay:
         if seen is None:
             return min(now - self.began, self.duration)
         if seen.at != self.seen_at:
-            most = seen.at - self.began + AHEAD_S
+            most = seen.at - self.began + self.ahead
             if self.seen_at is not None:  # a motion that turns back is twice in each place, and no controller hurries
                 most = min(most, self.phase + max(seen.at - self.seen_at, 0.0) + EARLY_S)
             high = float(np.clip(most, self.phase, max(self.duration, self.phase)))
@@ -179,7 +181,8 @@ class Run:
     coming: the motion that is planned next, also while the robot moves; else None
     motion: that the robot executes; while another one is coming it brakes in the end
     groups: names of the group whose motion was sent last
-    sent: the motion that the controller was sent last, the same until it brakes; told: do other arms know of one?
+    sent: the motion that the controller was sent last, the same until it brakes; sent_at: seconds on the node's clock
+    told: do other arms know of a motion?
     end_motion: has the controller end the motion, and the stop if there is one; None before it was sent
     over: the controller has ended the motion; held: the controller was asked to, for it took no stop
     """
@@ -195,6 +198,7 @@ class Run:
     motion: MotionUnderWay | None = None
     groups: Collection[str] = ()
     sent: MotionUnderWay | None = None
+    sent_at: float = 0.0
     told: bool = False
     end_motion: Any = None
     over: bool = False

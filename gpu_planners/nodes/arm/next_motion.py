@@ -27,6 +27,7 @@ KEPT = 100  # plans, and motions joined, whose times count
 PERCENTILE = 95.0  # of them, which the lead has room for
 PLAN_S, JOIN_S = 0.5, 0.2  # that they take, before there was one
 LEAST_S, MOST_S = 0.1, 5.0  # of what they took
+LATE_S = 0.05  # by which the controller may have a motion after it should begin, and before it leaves the one under way
 SEND_S = 0.1  # before the end of the lead, when the controller must have the motion
 MISSED = 0.01  # rad or m from where a motion begins, within which a robot at rest may begin it
 
@@ -166,7 +167,9 @@ class NextMotion:
         motion = Trajectory(after.times, after.positions, after.velocities, after.accelerations)
         limits = _limits(following.robot, under_way.curve, after)
         curve = under_way.curve.then(at, switch(under_way.curve, at, motion, *limits, checker).trajectory, phase)
-        return replace(following, curve=curve, began=under_way.began, phase=phase, seen_at=None, first=at), ""
+        return replace(
+            following, curve=curve, began=under_way.began, ahead=under_way.ahead, phase=phase, seen_at=None, first=at
+        ), ""
 
     def _take_plan(self, run, coming, plan):
         if not self._execution.is_under_way(run) or coming is not run.coming or run.code is not None:
@@ -206,6 +209,7 @@ class NextMotion:
         run.told, run.coming, run.groups = True, None, {run.task.group, plan.group}
         run.plans, run.goal_index = run.plans + 1, plan.goal_index
         run.motion, run.sent, run.checking, run.checked, run.over = motion, motion, False, time.monotonic(), False
+        run.sent_at = self._arm.now()
         self._execution.expect(run)
         run.end_motion = self._execution.controller_of(plan.group).send(
             trajectory,
@@ -228,7 +232,7 @@ class NextMotion:
             run.replans, run.why = run.replans + 1, problem
             if run.state == "moving":
                 self._execution.stop(run)
-        elif motion is not None and self._execution.advance(run.motion) + LEAD_S >= motion.first:
+        elif motion is not None and self._execution.advance(run.motion) + LEAD_S + LATE_S >= motion.first:
             self._join(run, coming)  # too late for that place, not for a later one
         elif motion is not None:
             self._switch(run, motion)
