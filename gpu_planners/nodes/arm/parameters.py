@@ -120,6 +120,14 @@ class ArmParameters(NodeParameters):
         60.0,
         unit="seconds",
     )
+    torque_limits: bool = setting(
+        False,
+        "Planned motions keep the URDF's efforts, by its inertias and attached_mass; stops, and what joins a motion "
+        "under way, do not",
+    )
+    attached_mass: float = setting(
+        0.0, "What each attached object weighs, for torque_limits: a point in its middle", 0.0, 1e4, unit="kg"
+    )
     allowed_execution_duration_scaling: float = setting(
         1.2,
         "Times a motion's duration, with allowed_goal_duration_margin, by which a controller must have ended it; else "

@@ -19,6 +19,7 @@ from ..common.request_error import RequestError, answered_with, check_count, one
 from . import codes, conversions
 from .arm_services import ArmServices, Planned
 from .parameters import PLANNERS, ArmParameters, settings_on
+from .payload import torque_limits
 from .scene_objects import SceneObjects
 
 RATES = "velocity", "acceleration"
@@ -99,7 +100,8 @@ def timed(checker: CollisionChecker, path: np.ndarray, scaling: Sequence[float],
     """A path (K, dof) with times. scaling: fractions of the velocity and acceleration limits"""
     velocity, acceleration = checker.robot.velocity * scaling[0], checker.robot.acceleration * scaling[1]
     jerk = checker.robot.jerk_limits(acceleration, values.jerk_time_s)
-    return time_parameterize(path, velocity, acceleration, jerk, values.corner_deviation, checker)
+    torques = torque_limits(checker.robot, values)
+    return time_parameterize(path, velocity, acceleration, jerk, values.corner_deviation, checker, torques)
 
 
 def planner_of(values: ArmParameters, request: Any) -> tuple[str, PlannerSettings]:

@@ -15,6 +15,7 @@ from . import codes
 from .arm_services import ArmServices, Planned
 from .conversions import frame_transform, joint_goals, pose_goal, trajectory_message
 from .parameters import PLANNERS, settings_on
+from .payload import torque_limits
 from .plan_service import RATES, asked_scene, planner_of, requested, scaling_of
 
 CODE_OF_END = {
@@ -50,6 +51,7 @@ def answer(arm: ArmServices, request: PlanSequence.Request, response: PlanSequen
         line=values.line,
         deviation=values.corner_deviation,
         jerk=robot.jerk_limits(time_s=values.jerk_time_s),
+        torques=torque_limits(robot, values),
         time_limit_s=settings.time_limit_s,
         allow_partial=request.allow_partial,
     )

@@ -20,6 +20,7 @@ from ...arm.trajectory import Trajectory
 from ...errors import SettingsError
 from ..arm import codes
 from ..arm.parameters import PLANNERS
+from ..arm.payload import torque_limits
 from ..arm.plan_service import TRIED, timed
 from ..arm.sequence_service import code_of_failure
 from ..common.request_error import RequestError, answered_with, one_line
@@ -88,6 +89,7 @@ def follow(
         velocity=robot.velocity * velocity,
         acceleration=robot.acceleration * acceleration,
         jerk=robot.jerk_limits(robot.acceleration * acceleration, values.jerk_time_s),
+        torques=torque_limits(robot, values),
         time_limit_s=limit,
         allow_partial=allow_partial,
     )

@@ -21,6 +21,7 @@ from ...errors import RobotDescriptionError, SettingsError
 from ..arm import codes
 from ..arm.conversions import trajectory_message
 from ..arm.parameters import PLANNERS, ArmParameters, settings_on
+from ..arm.payload import torque_limits
 from ..arm.sequence_service import code_of_failure, inside_limits
 from ..common.request_error import RequestError, answered_with, check_count, one_line
 from . import industrial, planning
@@ -91,6 +92,7 @@ def plan(query: MotionQuery, items: Sequence[MotionSequenceItem]) -> PlannedMoti
         deviation=values.corner_deviation,
         tool=industrial.tool_speeds(query),
         jerk=robot.jerk_limits(time_s=values.jerk_time_s),
+        torques=torque_limits(robot, values),
         time_limit_s=sum(limits),
         blend_inside=True,
     )
