@@ -12,6 +12,9 @@ own that fits better.
 Files of code are pickles: whoever can write to their folder can make a program that loads them do anything. A file
 begins with a digest of the rest, for damaged code crashes, or answers wrong.
 
+Numba compiles and loads under one lock. A child that was forked while another thread held it would wait for ever: it is
+told so (`refuse_forked`).
+
 This reaches into Numba and numba-cuda, as `inner_code` does (tried: Numba 0.63.0, 0.68.1; numba-cuda 0.30.4).
 """
 
@@ -33,9 +36,11 @@ from pathlib import Path
 import numba
 from llvmlite import binding
 from numba.core import serialize
+from numba.core.compiler_lock import global_compiler_lock
 
 from . import sources
 from .ctrl_c import ctrl_c_later
+from .errors import GpuPlannersError
 
 READY_MADE = Path(__file__).parent / "ready_made"  # what a wheel brings
 PROCESSOR = "x86-64-v3"  # that its code for the CPU is for: any since 2013 that has AVX2
@@ -45,7 +50,9 @@ MAKING = "GPU_PLANNERS_READY_MADE"  # the variable that names the folder where s
 PATIENCE_S = 300.0  # for another process that compiles the same function
 LOOK_S = 0.02  # how often a process looks whether the other one is done
 DIGEST_BYTES = 32
+SPAWN = "start processes by 'spawn' or 'forkserver' (multiprocessing.get_context), or by subprocess"
 unkept = ""  # why this process could not keep code
+_forked_too_soon = False  # was this process forked while another thread of its parent compiled?
 
 
 def cache_folder() -> Path:
@@ -71,6 +78,7 @@ def keep(dispatcher):
     compile_it = dispatcher.compile
 
     def compile_fast(*arguments):
+        refuse_forked()
         with _compiling, ctrl_c_outside_llvm():
             try:
                 return compile_it(*arguments)
@@ -89,23 +97,54 @@ class _Compiling:
     """
 
     def __init__(self):
-        self._lock, self._inside, self._enabled = threading.Lock(), 0, False
+        self.lock, self._inside, self._enabled = threading.Lock(), [], False
 
     def __enter__(self):
-        with self._lock:
+        with self.lock:
             if not self._inside:
                 self._enabled = gc.isenabled()
                 gc.disable()
-            self._inside += 1
+            self._inside.append(threading.get_ident())
 
     def __exit__(self, *_):
-        with self._lock:
-            self._inside -= 1
-            if not self._inside and self._enabled:
-                gc.enable()
+        with self.lock:
+            self._inside.remove(threading.get_ident())
+            self._look_again()
+
+    def _look_again(self):
+        if not self._inside and self._enabled:
+            gc.enable()
+
+    def leave_others(self):
+        """In a forked child: only the thread that forked goes on."""
+        self._inside = [thread for thread in self._inside if thread == threading.get_ident()]
+        self._look_again()
 
 
 _compiling = _Compiling()
+
+
+def _note_fork():
+    """In a forked child: does a thread that is not there hold Numba's lock?"""
+    global _forked_too_soon
+    _compiling.leave_others()
+    _compiling.lock.release()
+    lock = global_compiler_lock._lock
+    if lock.acquire(blocking=False):
+        lock.release()
+    else:
+        _forked_too_soon = True
+
+
+os.register_at_fork(before=_compiling.lock.acquire, after_in_parent=_compiling.lock.release, after_in_child=_note_fork)
+
+
+def refuse_forked() -> None:
+    """Raise GpuPlannersError in a child forked while another thread compiled: it would wait for ever."""
+    if _forked_too_soon:
+        raise GpuPlannersError(
+            f"this process was forked while a thread of its parent was compiling, and inherited Numba's lock; {SPAWN}"
+        )
 
 
 def ctrl_c_outside_llvm() -> contextlib.AbstractContextManager:

@@ -3,10 +3,10 @@
 CUDA is imported only when a device is asked for.
 
 Threads (GNU OpenMP's, which Numba uses) and CUDA contexts do not survive os.fork. A child that was forked after its
-parent had started them cannot plan, and entry points of the package say so in it (`refuse_forked`). A child of a parent
-that had planned without them plans: its teams start threads of its own (`parallel/team.py`). Start processes
-by "spawn" or "forkserver" (multiprocessing.get_context, or the mp_context of a ProcessPoolExecutor) or by subprocess,
-or fork before planning.
+parent had started them cannot plan, nor can one that was forked while another thread compiled (`code_cache`); entry
+points of the package say so in it (`refuse_forked`). A child of a parent that had planned without them plans: its teams
+start threads of its own (`parallel/team.py`). Start processes by "spawn" or "forkserver" (multiprocessing.get_context,
+or the mp_context of a ProcessPoolExecutor) or by subprocess, or fork before planning.
 """
 
 import atexit
@@ -36,7 +36,7 @@ def njit(function=None, **options):
     if function is None:
         return functools.partial(njit, **options)
     options = {"fastmath": {"contract", "nsz", "arcp"}, "error_model": "numpy", "nogil": True} | options
-    return inner_code.compile_as_asked(code_cache.keep(numba.njit(**options)(function)))
+    return code_cache.keep(numba.njit(_target=inner_code.target_of(function), **options)(function))
 
 
 def lean_njit(function):
@@ -95,11 +95,13 @@ os.register_at_fork(after_in_child=_note_fork)
 
 
 def refuse_forked() -> None:
-    """Raise GpuPlannersError in a child forked after its parent had used threads or CUDA: it would crash."""
+    """Raise GpuPlannersError in a child that was forked too late: after its parent had used threads or CUDA, it would
+    crash; while the parent compiled, it would wait for ever."""
+    code_cache.refuse_forked()
     if _lost:
         raise GpuPlannersError(
             f"this process was forked from one that had used gpu_planners with {_lost}, which does not survive a fork; "
-            "start processes by 'spawn' or 'forkserver' (multiprocessing.get_context), or by subprocess"
+            f"{code_cache.SPAWN}"
         )
 
 

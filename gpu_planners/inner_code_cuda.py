@@ -9,7 +9,10 @@ It also compiles a function for each constant that a caller passes, `certify` fo
 not know. Here functions of the package get integers and booleans as such. Machine code stays the same byte for byte,
 since NVVM sees the constants, too.
 
-This reaches into numba-cuda (tried: 0.30). Where a name is missing, `compile_once` leaves dispatchers as they are.
+The first is done by the library of a kernel of ours, the second by our dispatchers: kernels and functions of others are
+numba-cuda's own, also functions that ours call.
+
+This reaches into numba-cuda (tried: 0.30.4). Where a name is missing, dispatchers stay as they are.
 """
 
 import contextlib
@@ -35,11 +38,7 @@ except ImportError:  # of another numba-cuda, or of none
 if FITS:
 
     class Library(CUDACodeLibrary):
-        """The code of a kernel or of a function that kernels call. Saved kernels name this class."""
-
-        def __init__(self, *arguments, **options):
-            super().__init__(*arguments, **options)
-            self._linking_libraries = _Ordered()
+        """The code of a kernel, with that of the functions that it calls. Saved kernels name this class."""
 
         @property
         def modules(self):
@@ -63,13 +62,6 @@ if FITS:
             return super()._reduce_states() | {"llvm_strs": texts}
 
 
-class _Ordered(dict):
-    """A set in the order in which its members came."""
-
-    def add(self, member):
-        self[member] = None
-
-
 def _reached(library):
     """A library and all that it links, once each, callers first."""
     found, todo = {}, [library]
@@ -77,48 +69,72 @@ def _reached(library):
         each = todo.pop()
         if each not in found:
             found[each] = True
-            todo += reversed(list(each._linking_libraries))
+            todo += reversed(_linked(each))
     return list(found)
 
 
+def _linked(library):
+    """What a library links, which numba-cuda holds in a set, in the order of the calls: its module declares a function
+    when the first call is compiled."""
+    place = {name: number for number, name in enumerate(library._module.globals)}
+    last = len(place)
+
+    def first(linked):
+        functions = (function.name for function in linked._module.functions if not function.is_declaration)
+        return min(place.get(name, last) for name in functions)
+
+    return sorted(library._linking_libraries, key=first)
+
+
 @contextlib.contextmanager
-def _our_libraries(codegen):
-    before = vars(codegen).get("_library_class")
-    codegen._library_class = Library
+def _kernels_of_ours(codegen, kernel):
+    """Meanwhile the library of a function with this name is ours. Numba-cuda's lock keeps other threads out."""
+
+    def library(codegen, name, **options):
+        return (Library if name == kernel else CUDACodeLibrary)(codegen, name, **options)
+
+    codegen._library_class = library
     try:
         yield
     finally:
-        if before is None:
-            del codegen._library_class
-        else:
-            codegen._library_class = before
+        del codegen._library_class
 
 
 def compile_once(dispatcher):
     """Let a dispatcher of `numba.cuda.jit` compile kernels from the code of each function once -> the dispatcher."""
-    if not FITS:
-        return dispatcher
-    numba_compile, codegen = dispatcher.compile, dispatcher.targetctx.codegen()
+    if FITS:
+        numba_compile, codegen = dispatcher.compile, dispatcher.targetctx.codegen()
 
-    def compile_it(signature):
-        with global_compiler_lock, _our_libraries(codegen):
-            return numba_compile(signature)
+        def compile_it(signature):
+            with global_compiler_lock, _kernels_of_ours(codegen, dispatcher.py_func.__qualname__):
+                return numba_compile(signature)
 
-    dispatcher.compile = compile_it
+        dispatcher.compile = compile_it
+        without_constants(dispatcher)
     return dispatcher
 
 
-def _call_template(dispatcher, args, kws):
-    """CUDADispatcher.get_call_template, in which functions of the package are not compiled for each constant."""
-    if (dispatcher.py_func.__module__ or "").partition(".")[0] == __package__:
-        args, kws = tuple(map(_without_value, args)), {name: _without_value(each) for name, each in dict(kws).items()}
-    return _numba_call_template(dispatcher, args, kws)
+def device_function(py_func, options):
+    """The dispatcher that numba-cuda makes of a function of `numba.njit` with these options, for kernels that call it.
+
+    Raises AttributeError where this is another numba-cuda.
+    """
+    if not FITS:
+        raise AttributeError
+    return without_constants(CUDADispatcher(py_func, {"debug": False, "opt": True} | options | {"device": True}))
+
+
+def without_constants(dispatcher):
+    """Let a dispatcher not compile a function for each constant -> the dispatcher."""
+    numbas = dispatcher.get_call_template
+
+    def get_call_template(args, kws):
+        named = {name: _without_value(each) for name, each in dict(kws).items()}
+        return numbas(tuple(map(_without_value, args)), named)
+
+    dispatcher.get_call_template = get_call_template
+    return dispatcher
 
 
 def _without_value(kind):
     return unliteral(kind) if isinstance(kind, (IntegerLiteral, BooleanLiteral)) else kind
-
-
-if FITS:
-    _numba_call_template = CUDADispatcher.get_call_template
-    CUDADispatcher.get_call_template = _call_template  # type: ignore[method-assign]

@@ -1,5 +1,5 @@
-"""The lowest and the highest libraries that setup.py allows plan for an arm, a grid and a fleet, each in an environment
-of its own."""
+"""The lowest and the highest libraries that setup.py allows plan for an arm, a grid and a fleet, and compile foreign
+functions and kernels as if we were not there, each in an environment of its own."""
 
 import importlib.util
 import os
@@ -14,7 +14,9 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-LIBRARIES = {each.name: each for each in map(Requirement, setup_arguments()["install_requires"])}
+(GPU,) = map(Requirement, setup_arguments()["extras_require"]["gpu"])
+LIBRARIES = {each.name: each for each in (*map(Requirement, setup_arguments()["install_requires"]), GPU)}
+FOREIGN = {"foreign_code.py": "differences []; loaded 0", "foreign_kernels.py": "fits True; differences []"}
 
 
 def loaded(name):
@@ -59,6 +61,10 @@ def test_the_bounds_of_setup_py_plan(wheel, tmp_path, which):
     if which == "lowest-direct" and sys.version_info < (3, 12):  # later Pythons have no wheels of the lowest ones
         assert {name: installed[name] for name in LIBRARIES} == {name: lower(each) for name, each in LIBRARIES.items()}
     environment["NUMBA_CACHE_DIR"] = str(tmp_path / "code")
+    for program, expected in FOREIGN.items():
+        command = [python, ROOT / "test" / program]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.stdout.strip() == expected, done.stdout + done.stderr
     trial = Path(ROOT, "tools/try_installed.py")
     done = subprocess.run([python, "-I", trial], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -66,9 +72,8 @@ def test_the_bounds_of_setup_py_plan(wheel, tmp_path, which):
 
 
 def test_pages_and_files_name_the_same_bounds():
-    (gpu,) = map(Requirement, setup_arguments()["extras_require"]["gpu"])
     line = re.search(r'(?m)^pip install "(numba-cuda.+?)"', (ROOT / "docs/install.md").read_text("utf-8"))
-    assert Requirement(line[1]) == gpu
+    assert Requirement(line[1]) == GPU
     pixi = re.search(r'numba-cuda = \{ version = "(.+?)"', (ROOT / "pixi.toml").read_text("utf-8"))
-    assert SpecifierSet(pixi[1]) == gpu.specifier
+    assert SpecifierSet(pixi[1]) == GPU.specifier
     assert f"older than {lower(LIBRARIES['numba'])}" in (ROOT / "package.xml").read_text("utf-8")

@@ -71,13 +71,13 @@ def test_fields_stop_soon_and_are_right_afterwards(high, connectivity, goals):
 COMPILING = """
 import os, signal, sys, threading, time
 import numpy as np
-from gpu_planners import inner_code
+from numba.core.registry import cpu_target
 from gpu_planners.grid import BlockPlanner, GridMap
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background may have it ignored
 
 def interrupt():
-    while not inner_code._under_way:
+    while not cpu_target.typing_context.callstack:  # of functions that are being compiled
         time.sleep(0.001)
     time.sleep(float(sys.argv[1]))
     os.kill(os.getpid(), signal.SIGINT)

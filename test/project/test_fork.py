@@ -1,6 +1,7 @@
 """A child that is forked after its parent has planned gets an error that says what to do; otherwise OpenMP would end
 it."""
 
+import os
 import subprocess
 import sys
 
@@ -125,3 +126,51 @@ def test_a_child_forked_after_one_plan_plans_or_says_so(kind):
     run = subprocess.run([sys.executable, "-c", ONE_PLAN, kind], capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip() == "right" or "'spawn'" in run.stdout, run.stdout
+
+
+WHILE_COMPILING = """
+import gc, os, select, signal, sys, threading, time
+import numpy as np
+from numba.core.registry import cpu_target
+from gpu_planners.arm.geometry.poses import identity
+from gpu_planners.errors import GpuPlannersError
+from gpu_planners.grid import BlockPlanner, GridMap
+
+planner = BlockPlanner(GridMap(np.ones((9, 9), np.uint8), 8), device="cpu")
+thread = threading.Thread(target=planner.prepare, args=([[0, 0]],))
+thread.start()
+while not cpu_target.typing_context.callstack:  # of functions that are being compiled
+    time.sleep(0.001)
+get, put = os.pipe()
+child = os.fork()
+if not child:
+    for work in (lambda: planner.plan([[0, 0]], [8, 8]), identity):
+        try: answer = work()
+        except GpuPlannersError as error: answer = error
+        os.write(put, f"{answer}\\n".encode())
+    os.write(put, f"garbage is looked for: {gc.isenabled()}\\n".encode())
+    os._exit(0)
+os.close(put)
+while select.select([get], [], [], 60)[0]:
+    if not (text := os.read(get, 10_000)):
+        break
+    print(text.decode(), end="")
+else:
+    os.kill(child, signal.SIGKILL)
+    sys.exit("the child hangs")
+os.waitpid(child, 0)
+thread.join()
+print(planner.plan([[0, 4]], [[0, 0]]).cost[0], gc.isenabled())
+"""
+
+
+def test_a_child_forked_while_another_thread_compiles_is_told_what_to_do(tmp_path):
+    """Nobody gives back Numba's lock in it: whatever compiles or loads would wait for ever."""
+    command, environment = [sys.executable, "-c", WHILE_COMPILING], {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    plan, compiled, garbage, parent = run.stdout.splitlines()
+    for line in (plan, compiled):
+        assert "compiling" in line and "'spawn'" in line and "'forkserver'" in line, line
+    assert garbage == "garbage is looked for: True"
+    assert parent == "4.0 True"

@@ -48,7 +48,7 @@ def desk_of_lane(scratch_sizes: tuple) -> Callable:
     return desk
 
 
-@cuda.jit(device=True)
+@cuda_jit(device=True)
 def grid_worker(memory):
     """The warp as a Worker of a team of all blocks."""
     warp, lane, block, blocks = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP, cuda.blockIdx.x, cuda.gridDim.x

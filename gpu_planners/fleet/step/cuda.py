@@ -205,7 +205,7 @@ def plan_kernel():
     return plan
 
 
-@cuda.jit(device=True)
+@cuda_jit(device=True)
 def _keep(state, cost, queue, numbers):
     place = cuda.atomic.add(numbers, 1, 1)
     if place < queue.shape[0]:
@@ -213,7 +213,7 @@ def _keep(state, cost, queue, numbers):
     cuda.atomic.min(numbers, 3, cost)
 
 
-@cuda.jit(device=True)
+@cuda_jit(device=True)
 def _offer(state, new, cost, queue, numbers):
     if new < cuda.atomic.min(cost, state, new):
         _keep(state, new, queue, numbers)
