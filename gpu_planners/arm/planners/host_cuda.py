@@ -93,7 +93,8 @@ class OnDevice:
         self._zeroed = DeviceBuffers(lambda count, dtype: cuda.to_device(np.zeros(count, dtype))).room
         self._mapped = DeviceBuffers(_mapped).room  # each a Mapped
         self._pinned = DeviceBuffers(cuda.pinned_array).room  # page-locked, to copy to
-        self._message: Any = ()
+        self._message: tuple[Mapped, ...] = ()
+        self._sizes = 0, 0  # of the message
         self.own: Any = ()
 
     @contextmanager
@@ -105,9 +106,9 @@ class OnDevice:
     def message(self, n_floats: int, n_ints: int) -> tuple[np.ndarray, np.ndarray]:
         """-> its floats and ints, which stay until a longer one is asked for."""
         with self.held():
-            mapped = self._mapped("floats", n_floats, np.float32), self._mapped("ints", n_ints, np.int32)
-        self._message = tuple(part.device for part in mapped)
-        return mapped[0].host[:n_floats], mapped[1].host[:n_ints]
+            floats, ints = self._mapped("floats", n_floats, np.float32), self._mapped("ints", n_ints, np.int32)
+        self._message, self._sizes = (floats, ints), (n_floats, n_ints)
+        return floats.host[:n_floats], ints.host[:n_ints]
 
     def memory(self, n_floats: int, n_ints: int) -> None:
         """So much of its own for the team; what was there is lost."""
@@ -120,20 +121,30 @@ class OnDevice:
         with self.held():
             scene = checker.device_scene()
             if again:
-                scene = self._scene(scene)
-            for work in works or self._kernels:
-                if again:
-                    blocks, arguments = self._blocks(work), (*self._message, *self.own, *scene)
-                    arguments = *arguments, self._spill.rows(blocks)
-                    self._stream.launch(self._kernels[work], blocks, THREADS, arguments)
-                else:
+                self._run_near(works or self._kernels, self._scene(scene))
+            else:
+                for work in works or self._kernels:
                     self.start(work, self._blocks(work), *scene)
             self._stream.wait()
 
+    def _run_near(self, works, scene):
+        """On a copy of the message, where thousands of warps read it sooner; it comes back when all is done."""
+        parts = [each.host[:size] for each, size in zip(self._message, self._sizes)]
+        near = [self._device_array(f"message {part.dtype}", part.size, part.dtype) for part in parts]
+        for part, copy in zip(parts, near):
+            self._stream.to_device(copy, 0, part)
+        for work in works:
+            blocks = self._blocks(work)
+            self._stream.launch(
+                self._kernels[work], blocks, THREADS, (*near, *self.own, *scene, self._spill.rows(blocks))
+            )
+        for part, copy in zip(parts, near):
+            self._stream.to_host(part, copy)
+
     def start(self, work: Any, blocks: int, *scene: Any) -> None:
-        """Let so many blocks work, in a scene that is on the device."""
-        rows = self._spill.rows(blocks)
-        self._kernels[work][blocks, THREADS, self._stream.numba](*self._message, *self.own, *scene, rows)
+        """Let so many blocks work, in a scene that is on the device, on the message where the host has it."""
+        message, rows = (part.device for part in self._message), self._spill.rows(blocks)
+        self._kernels[work][blocks, THREADS, self._stream.numba](*message, *self.own, *scene, rows)
 
     def wait(self) -> None:
         """Until all is done."""
