@@ -32,7 +32,7 @@ KINDS = {
         robot, link, np.zeros(3), T[:3, 3] - WIDE, T[:3, 3] + WIDE
     ),
     "cup on a plane": lambda robot, link, T: all_of(
-        Tilt(robot, link, T[:3, :3].T @ UP, UP, TILT), _plane(robot, link, T)
+        [Tilt(robot, link, T[:3, :3].T @ UP, UP, TILT), _plane(robot, link, T)]
     ),
 }
 

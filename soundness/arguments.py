@@ -541,6 +541,7 @@ WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what 
         ([0.1, 0.2], " ".join(f"{kind}.told.q" for kind in CONSTRAINTS)),
         (lambda: upright().parts, "Constraint.parts"),
         (upright, "KeepingChecker.constraint"),
+        (lambda: [upright()], "constraint.all_of.constraints"),
         (0.001, "KeepingChecker.thickened.thickness"),
         (robot, "Constraint.robot Orientation.robot Within.robot Position.robot Tilt.robot JointRange.robot"),
         ([0.2, 0.4], "cartesian.solve.start"),

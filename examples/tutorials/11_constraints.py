@@ -88,7 +88,7 @@ print(cup.kept(carried.path[:-1], carried.path[1:]).all())
 # A plane is a thin box without ends: the tool's tip stays within 1 cm of a height of 10 cm, stays upright, and joint 2
 # stays below 1.2 rad. All of it holds at once.
 plane = Position(robot, TOOL, (0, 0, 0), (-inf, -inf, 0.09), (inf, inf, 0.11))
-rule = all_of(cup, plane, JointRange(robot, {"panda_joint2": (-1.7, 1.2)}))
+rule = all_of([cup, plane, JointRange(robot, {"panda_joint2": (-1.7, 1.2)})])
 low_start, low_goals = reached(0.45, 0.35, 0.1)[0], reached(0.45, -0.35, 0.1)
 wiped = rrt_connect.solve(low_start, low_goals, checker, constraints=rule)
 heights = [robot.link_poses(np.linspace(a, b, 50))[TOOL][:, 2, 3] for a, b in zip(wiped.path, wiped.path[1:])]

@@ -186,10 +186,10 @@ def test_around_a_post(at_a_post, kind):
     joint = robot.joint_names[1]
     rules = {
         "a plane": plane(robot, 0.4, 0.01),
-        "the hand down on a plane": all_of(down(robot, 0.1), plane(robot, 0.4, 0.02)),
+        "the hand down on a plane": all_of([down(robot, 0.1), plane(robot, 0.4, 0.02)]),
         "the hand turned by little": Orientation(robot, TCP, wanted, (0.2, 0.2, 0.5)),
         "a thin plane": plane(robot, 0.4, 0.001),
-        "a joint and a plane": all_of(JointRange(robot, {joint: (-0.5, 1.0)}), plane(robot, 0.4, 0.02)),
+        "a joint and a plane": all_of([JointRange(robot, {joint: (-0.5, 1.0)}), plane(robot, 0.4, 0.02)]),
     }
     rule = rules[kind]
     assert rule.satisfied(start[None])[0], rule.told(start)
@@ -225,7 +225,7 @@ def test_rounded_corners_keep_it(at_a_post):
     rig, checker, start, goals = at_a_post
     robot = rig.model
     turned = Orientation(robot, TCP, np.diag([1.0, -1.0, -1.0]), (0.2, 0.2, 1.5))
-    for rule in (all_of(down(robot, 0.1), plane(robot, 0.4, 0.02)), turned):
+    for rule in (all_of([down(robot, 0.1), plane(robot, 0.4, 0.02)]), turned):
         result = rrt_connect.solve(start, goals, checker, rrt_connect.Settings(time_limit_s=60.0), constraints=rule)
         assert result.solved, result.message
         limits = result.path, robot.velocity, robot.acceleration
@@ -271,7 +271,7 @@ def test_bad_arguments_are_named(at_a_post):
         (SettingsError, "tolerance", lambda: Tilt(robot, TCP, (0, 0, 1), (0, 0, 1), 3.2)),
         (RobotDescriptionError, "elbow", lambda: JointRange(robot, {"elbow": (0.0, 1.0)})),
         (SettingsError, "ranges", lambda: JointRange(robot, {robot.joint_names[0]: (1.0, 0.0)})),
-        (SettingsError, "constraints", lambda: all_of()),
+        (SettingsError, "constraints", lambda: all_of([])),
         (ConfigurationError, "q_from", lambda: plane(robot, 0.4, 0.1).kept(np.zeros((1, 3)), np.zeros((1, 7)))),
     ):
         with pytest.raises(error, match=what):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arguments import checked, numbers
+from ...arguments import checked, instance, numbers
 from ...errors import ConfigurationError, RobotDescriptionError, SettingsError, shown
 from ..collision.reach import joint_reach
 from ..robot.model import RobotModel
@@ -237,14 +237,15 @@ class JointRange(Constraint):
 
 
 @checked()
-def all_of(*constraints: Constraint) -> Constraint:
+def all_of(constraints: Sequence[Constraint]) -> Constraint:
     """All of some constraints of one robot."""
-    if not constraints or not all(isinstance(each, Constraint) for each in constraints):
-        raise SettingsError("constraints are none, or not all of them are; allowed: one Constraint or more")
-    first = constraints[0].robot
-    if any(each.robot is not first for each in constraints):
+    if not len(constraints):
+        raise SettingsError("constraints is empty; allowed: one Constraint or more")
+    given = [instance("constraints", each, Constraint, "Constraints") for each in constraints]
+    first = given[0].robot
+    if any(each.robot is not first for each in given):
         raise SettingsError("constraints are of several robots; allowed: those of one RobotModel")
-    return Constraint(first, [part for each in constraints for part in each.parts])
+    return Constraint(first, [part for each in given for part in each.parts])
 
 
 @checked()
@@ -260,7 +261,7 @@ class KeepingChecker:
             raise SettingsError(f"checker is {shown(checker)}; allowed: a CollisionChecker")
         if getattr(checker.robot, "joint_names", None) != constraint.robot.joint_names:
             raise SettingsError("constraint is of another robot than the checker's; allowed: one of its RobotModel")
-        self.robot, self._checker, self._constraint = checker.robot, checker, constraint
+        self.robot, self._checker, self._constraint, self._thickness = checker.robot, checker, constraint, thickness
         reach = joint_reach(self.robot)
         with np.errstate(divide="ignore", invalid="ignore"):  # joints that do not change a part's x do not count
             least = [np.nanmin(np.nanmax(part.rates / reach, axis=1)) for part in constraint.parts]
@@ -269,6 +270,10 @@ class KeepingChecker:
     def thickened(self, thickness: float) -> "KeepingChecker":
         """One for motions that are near the straight ones: no point of the robot is off by more than this, metres."""
         return KeepingChecker(self._checker.thickened(thickness), self._constraint, thickness)
+
+    def around(self, start: ArrayLike) -> "KeepingChecker":
+        """One of `CollisionChecker.around` a start (dof,)."""
+        return KeepingChecker(self._checker.around(start), self._constraint, self._thickness)
 
     def motions_valid(self, q_from: ArrayLike, q_to: ArrayLike) -> np.ndarray:
         """(N,) bool: are motions (N, dof) proven free, and to keep the constraint?"""

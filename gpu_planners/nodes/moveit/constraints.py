@@ -275,7 +275,7 @@ def read_path_constraints(message: Constraints, reference: Reference, robot: Rob
             codes.PLANNING_FAILED, GpuPlannersError, f"the path_constraints cannot be kept, {part.name}: "
         ):
             rules.append(_rule_of(part, robot))
-    return PathRule(all_of(*rules), region) if rules else None
+    return PathRule(all_of(rules), region) if rules else None
 
 
 def _free_from(part):
