@@ -47,7 +47,7 @@ def case(run, rng, number, tally):
                 met = _coal(urdf, scene.robot, boxes, asked).first_collision(planned, tolerance=NEAR)
                 tally.check(met is None, f"a plan of a query meets {met}: {told}, path {numbers(planned)}")
             phase = float(part) * motion.duration
-            verdict = scene.contact_ahead(motion, phase)
+            verdict = scene.contact_ahead(motion, phase, {})
             rest = motion.curve.at(np.linspace(phase, motion.duration, 400)).positions
             coal = _coal(urdf, scene.robot, boxes, measured)
             if verdict:

@@ -21,6 +21,7 @@ from std_msgs.msg import Header
 
 from gpu_planners_msgs.srv import PlanAgents, PlanMotion
 
+from ..ctrl_c import ctrl_c_later
 from ..errors import GpuPlannersError
 from ..grid import GridMap
 from ..nodes.common.map_messages import map_message
@@ -99,7 +100,7 @@ class NodeClient:
     def wait_for(self, condition: Callable[[], Any], otherwise: str) -> None:
         """Take messages until the condition holds. otherwise: text of the error when that takes too long
 
-        Raises ExternalShutdownException once Ctrl-C or a signal has shut ROS down.
+        Raises ExternalShutdownException once a signal has shut ROS down, KeyboardInterrupt at Ctrl-C.
         """
         end = time.monotonic() + PATIENCE_S
         while not condition():
@@ -111,7 +112,8 @@ class NodeClient:
             if time.monotonic() > end:
                 raise GpuPlannersError(f"{otherwise} for {PATIENCE_S:.0f} s")
             try:
-                rclpy.spin_once(self.node, timeout_sec=0.1)
+                with ctrl_c_later():  # it would be lost, or told as an error, in what rclpy destroys
+                    rclpy.spin_once(self.node, timeout_sec=0.1)
             except Exception:  # of any kind, where a signal has shut ROS down meanwhile
                 if rclpy.ok():
                     raise
