@@ -107,13 +107,18 @@ def cases(robot, link, T, q):
     }
 
 
+def central(rig, rng):
+    """The robot, its tip, the ends of its joints' ranges, and a random configuration in the middle of these."""
+    robot = rig.model
+    low, high = np.where(robot.continuous, -3, robot.lower), np.where(robot.continuous, 3, robot.upper)
+    return robot, rig.tips[0], low, high, (low + high) / 2 + 0.2 * rng.uniform(-1, 1, robot.dof) * (high - low)
+
+
 @pytest.mark.parametrize("name", robots.ROBOTS)
 def test_what_is_kept_is_kept_everywhere(name):
     """Of random motions. The proof finds nearly all that keep their constraint at all places looked at."""
     rig, rng = rig_of(name), np.random.default_rng(0)
-    robot, link = rig.model, rig.tips[0]
-    low, high = np.where(robot.continuous, -3, robot.lower), np.where(robot.continuous, 3, robot.upper)
-    q = (low + high) / 2 + 0.2 * rng.uniform(-1, 1, robot.dof) * (high - low)
+    robot, link, low, high, q = central(rig, rng)
     T = robot.link_poses(q)[link][0]
     a, b = (q + rng.normal(size=(100, robot.dof)) * np.minimum(0.12, 0.1 * (high - low)) for _ in range(2))
     places = np.concatenate([a + share * (b - a) for share in PLACES])
@@ -130,9 +135,7 @@ def test_what_is_kept_is_kept_everywhere(name):
 @pytest.mark.parametrize("name", robots.ROBOTS)
 def test_projections_keep_the_constraint(name):
     rig, rng = rig_of(name), np.random.default_rng(1)
-    robot, link = rig.model, rig.tips[0]
-    low, high = np.where(robot.continuous, -3, robot.lower), np.where(robot.continuous, 3, robot.upper)
-    q = (low + high) / 2 + 0.2 * rng.uniform(-1, 1, robot.dof) * (high - low)
+    robot, link, low, high, q = central(rig, rng)
     drawn = rng.uniform(low, high, (60, robot.dof))
     for case, (rule, exceeds) in cases(robot, link, robot.link_poses(q)[link][0], q).items():
         placed, found = rule.project(drawn)

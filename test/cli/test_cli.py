@@ -137,7 +137,9 @@ def test_an_error_is_red_where_colours_are_wanted(monkeypatch, capsys):
         assert ("\033" in capsys.readouterr().err) == red
 
 
-def test_bench_passes_arguments_on_and_names_a_missing_folder(tmp_path, capsys):
+def test_bench_passes_arguments_on_and_names_a_missing_folder(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))  # it sets them for its process
+    monkeypatch.setattr(sys, "path", [*sys.path])
     assert cli.main(["bench", "--data", str(tmp_path / "nowhere")]) == 2
     assert "nowhere" in capsys.readouterr().err
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from rclpy.publisher import Publisher
-from sensor_msgs.msg import JointState
 
 from ...arm.control.switching import switch
 from ...arm.trajectory import Trajectory
@@ -21,6 +20,7 @@ from ..common.actions import Inbox
 from ..common.request_error import error_text
 from . import codes
 from .arm_services import ArmServices
+from .conversions import joint_state
 from .move_run import LEAD_S, Coming, MotionUnderWay, Run, TaskPlan
 
 KEPT = 100  # plans, and motions joined, whose times count
@@ -68,7 +68,7 @@ class NextMotion:
     def plan(self, run: Run) -> None:
         """Have a motion planned for a robot that stands."""
         self.drop(run)
-        run.state, run.motion, run.sent, run.end_motion, run.held, run.over = "planning", None, None, None, False, False
+        _stands(run)
         run.coming = Coming()
         self._execution.feed_back(run)
         self._ask(run, run.coming)
@@ -96,7 +96,7 @@ class NextMotion:
     def rest(self, run: Run) -> None:
         """The robot rests where the motion that is coming begins."""
         assert run.coming is not None
-        run.state, run.motion, run.sent, run.end_motion, run.held, run.over = "planning", None, None, None, False, False
+        _stands(run)
         if run.coming.plan is not None:
             self._send(run, run.coming.plan)
 
@@ -119,9 +119,7 @@ class NextMotion:
         task, began, start = run.task, time.monotonic(), None
         if coming.at is not None:
             assert run.motion is not None
-            start = JointState(
-                name=list(run.motion.robot.joint_names), position=run.motion.curve.positions[-1].tolist()
-            )
+            start = joint_state(run.motion.robot.joint_names, run.motion.curve.positions[-1])
 
         def job():
             try:
@@ -265,6 +263,11 @@ class NextMotion:
         end_motion = run.end_motion
         run.end_motion = lambda: (end_before(), end_motion())
         self._execution.feed_back(run)
+
+
+def _stands(run):
+    """Nothing is under way any more."""
+    run.state, run.motion, run.sent, run.end_motion, run.held, run.over = "planning", None, None, None, False, False
 
 
 def _limits(robot, *curves):
