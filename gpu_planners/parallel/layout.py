@@ -107,8 +107,9 @@ def reader(record: Any) -> Any:
 
 
 def _write(places, floats, ints, *given, **values):
+    found = places(*given)
     for name, value in values.items():
-        buffer, at = places(*given)[name]
+        buffer, at = found[name]
         (floats if buffer == "floats" else ints)[..., at] = value
 
 

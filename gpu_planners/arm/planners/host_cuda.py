@@ -3,7 +3,7 @@
 import functools
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,7 +79,7 @@ class OnDevice:
 
     def __init__(self, device: str, scratch_sizes: tuple, works: tuple, blocks: int, most_workers: int) -> None:
         self._kernels = {work: kernel_of(work, scratch_sizes) for work in works}
-        self._index, self._lock = int(device.partition(":")[2]), threading.RLock()
+        self._index, self._lock, self._held = int(device.partition(":")[2]), threading.RLock(), False
         with cuda.gpus[self._index]:
             most = blocks * cuda.get_current_device().MULTIPROCESSOR_COUNT
             self._stream = CudaStream()
@@ -100,8 +100,12 @@ class OnDevice:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Until a query ends nobody else uses the arrays, and the device is the current one."""
-        with self._lock, cuda.gpus[self._index]:
-            yield
+        with self._lock, nullcontext() if self._held else cuda.gpus[self._index]:  # entering it again takes time
+            outer, self._held = self._held, True
+            try:
+                yield
+            finally:
+                self._held = outer
 
     def message(self, n_floats: int, n_ints: int) -> tuple[np.ndarray, np.ndarray]:
         """-> its floats and ints, which stay until a longer one is asked for."""
