@@ -113,8 +113,8 @@ def run(grid, count, seconds, step_s=0.5, late=0.0, lost=0.0, broken=0.0, restar
 
     restarts: seconds at which the node ends, to be there again DOWN_S later; bar: iterator, each step takes one of it
     """
+    from gpu_planners.fleet.execution.running import RunningFleet
     from gpu_planners.nodes.fleet.parameters import FleetParameters
-    from gpu_planners.nodes.fleet.running import RunningFleet
 
     values = FleetParameters(device="cpu", step_s=step_s, **parameters)
     robots, fleet, before = Robots(grid, count, step_s, late, lost, broken, seed), None, 0

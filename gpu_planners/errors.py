@@ -56,3 +56,27 @@ def shortened(text: object) -> str:
     """The beginning of a text for an error text."""
     text = str(text)
     return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + " ..."
+
+
+CUDA_OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY"  # in the text of numba-cuda's error, which need not be installed
+LONGEST_TEXT = 2000  # characters: a request may hold megabytes of names, which its answer and the log should not repeat
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError) or CUDA_OUT_OF_MEMORY in str(error)
+
+
+def error_text(error: Exception) -> str:
+    """What whoever asked is told of any error."""
+    text = str(error) or type(error).__name__
+    if is_out_of_memory(error):
+        text = f"out of memory: {text}"
+    elif not isinstance(error, GpuPlannersError):
+        text = f"internal error: {type(error).__name__}: {text}"
+    return one_line(text)
+
+
+def one_line(text: str) -> str:
+    """A text fit for an answer and the log whatever a request put into it: no control characters, not too long."""
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:LONGEST_TEXT])
+    return shown + f" ... ({len(text)} characters)" * (len(text) > LONGEST_TEXT)

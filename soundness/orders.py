@@ -212,7 +212,7 @@ class World:
         self._talk()
 
     def _start(self):
-        from gpu_planners.nodes.fleet.running import RunningFleet
+        from gpu_planners.fleet.execution.running import RunningFleet
 
         self.fleet = RunningFleet(self.values)
         self.fleet.take_map(self.grid)

@@ -10,11 +10,12 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("gpu_planners_msgs.srv", reason="gpu_planners_msgs is not built: run make setup")
 
 from gpu_planners.errors import GpuPlannersError
+from gpu_planners.fleet.execution import reports
+from gpu_planners.fleet.execution.places import AgentState, new_agent
+from gpu_planners.fleet.execution.rules import LateFleet
+from gpu_planners.fleet.execution.running import RunningFleet
 from gpu_planners.grid import GridMap
-from gpu_planners.nodes.fleet import reports
-from gpu_planners.nodes.fleet.parameters import FleetParameters, NodeFleet
-from gpu_planners.nodes.fleet.places import new_agent
-from gpu_planners.nodes.fleet.running import RunningFleet
+from gpu_planners.nodes.fleet.parameters import FleetParameters
 from gpu_planners_msgs.msg import AgentActions
 from soundness.orders import KINDS, World
 
@@ -257,7 +258,7 @@ def test_who_tells_no_heading_is_told_its_turns_with_the_move_that_shows_them():
 
 @pytest.mark.parametrize("size, apart", [(1, 0), (1, 1), (2, 0), (2, 1), (3, 2)])
 def test_others_keep_away_from_an_agent_whose_cell_is_blocked(size, apart):
-    fleet = fleet_on(np.ones((12, 16)), fleet=NodeFleet(size=size, safety_distance=apart))
+    fleet = fleet_on(np.ones((12, 16)), fleet=LateFleet(size=size, safety_distance=apart))
     costs = np.ones((12, 16), np.uint8)
     costs[6, 8] = 0
     fleet.take_map(GridMap(costs, 4))
@@ -435,3 +436,9 @@ def test_no_two_robots_come_nearer_than_they_may_for_a_minute(number, tmp_path):
     kind = [*KINDS][number]
     size, motion = ((1, "turning"), (2, "four" if KINDS[kind].turned else "turning"))[number % 2]
     attacked(kind, 60.0, tmp_path, size=size, motion=motion)
+
+
+def test_states_have_the_numbers_of_the_message():
+    assert {state.name: state.value for state in AgentState} == {
+        name: getattr(AgentActions, name) for name in AgentState.__members__
+    }

@@ -12,11 +12,11 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("gpu_planners_msgs.srv", reason="gpu_planners_msgs is not built: run make setup")
 
 from gpu_planners.fleet import Guidance, Settings
+from gpu_planners.fleet.execution import running
+from gpu_planners.fleet.execution.places import ClosedTiles
+from gpu_planners.fleet.execution.running import RunningFleet
 from gpu_planners.grid import FleetPlanner, GridMap
-from gpu_planners.nodes.fleet import running
 from gpu_planners.nodes.fleet.parameters import FleetParameters
-from gpu_planners.nodes.fleet.places import ClosedTiles
-from gpu_planners.nodes.fleet.running import RunningFleet
 
 SHAPE = 9, 11
 STEP_S, SILENT_S = 1.0, 3.0

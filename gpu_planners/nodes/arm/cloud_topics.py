@@ -22,8 +22,8 @@ from ...arm.collision.point_cloud import EVERYWHERE, PADDING, near_robot, obstac
 from ...arm.collision.scene_packing import pack_bricks
 from ...arm.geometry.bricks import Bricks
 from ...arm.geometry.octree import octree_leaves
-from ...errors import ObstacleError
-from ..common.request_error import RequestError, check_count, error_text
+from ...errors import ObstacleError, error_text
+from ..common.request_error import RequestError, check_count
 from ..common.ros import of_durability, optional_module, seconds, steady_clock
 from . import codes
 from .arm_services import ArmServices

@@ -15,7 +15,7 @@ from visualization_msgs.srv import GetInteractiveMarkers
 
 from gpu_planners_msgs.srv import PlanMotion
 
-from ..common.request_error import error_text
+from ...errors import error_text
 from .arm_services import ArmServices
 from .conversions import joint_state, pose_message
 

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
+from ...errors import error_text, one_line
 from ..common.actions import Inbox
-from ..common.request_error import error_text, one_line
 from ..common.ros import LATCHED, seconds, steady_clock
 from ..common.worker import ENDING
 from . import codes

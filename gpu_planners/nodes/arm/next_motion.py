@@ -16,8 +16,8 @@ from rclpy.publisher import Publisher
 
 from ...arm.control.switching import switch
 from ...arm.trajectory import Trajectory
+from ...errors import error_text
 from ..common.actions import Inbox
-from ..common.request_error import error_text
 from . import codes
 from .arm_services import ArmServices
 from .conversions import joint_state

@@ -22,11 +22,11 @@ from gpu_planners_msgs.srv import AttachObjects, ForgetSources, PlanMotion, Plan
 
 from ...arm import PLANNERS, RobotModel
 from ...compiling import arm_parts, planner_part
-from ...errors import GpuPlannersError, RobotDescriptionError, SettingsError, shown
+from ...errors import GpuPlannersError, RobotDescriptionError, SettingsError, error_text, shown
 from .. import moveit
 from ..common.planner_node import COMPILING, WARN, PlannerNode
 from ..common.process import run
-from ..common.request_error import RequestError, error_text
+from ..common.request_error import RequestError
 from ..common.ros import BEST_EFFORT, LATCHED, Transforms, of_durability, seconds, steady_clock
 from . import codes, plan_service, sequence_service
 from .arm_services import Planned

@@ -15,8 +15,7 @@ from trajectory_msgs.msg import JointTrajectory
 from ...arm import RobotModel, load_urdf
 from ...arm.geometry.shapes import ConvexShape
 from ...arm.swept import swept_boxes
-from ...errors import GpuPlannersError
-from ..common.request_error import error_text
+from ...errors import GpuPlannersError, error_text
 from ..common.ros import BEST_EFFORT, LATCHED, seconds, steady_clock
 from .arm_services import ArmServices
 from .scene_objects import SceneObject, Source

@@ -14,8 +14,8 @@ from gpu_planners_msgs.srv import PlanMotion
 from ...arm import CollisionChecker
 from ...arm.planners.settings import LEAST_TIME_S, PlannerSettings
 from ...arm.trajectory import Trajectory, time_parameterize
-from ...errors import RobotDescriptionError
-from ..common.request_error import RequestError, answered_with, check_count, one_line
+from ...errors import RobotDescriptionError, one_line
+from ..common.request_error import RequestError, answered_with, check_count
 from . import codes, conversions
 from .arm_services import ArmServices, Planned
 from .parameters import PLANNERS, ArmParameters, settings_on

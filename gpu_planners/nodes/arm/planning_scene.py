@@ -22,8 +22,8 @@ from ...arm.control.spline import first_contact
 from ...arm.geometry.bricks import Bricks
 from ...arm.urdf.joint_limits import PlanningLimits
 from ...arm.urdf.limits import NO_LIMITS
-from ...errors import ObstacleError, RobotDescriptionError, shortened
-from ..common.request_error import RequestError, error_text
+from ...errors import ObstacleError, RobotDescriptionError, error_text, shortened
+from ..common.request_error import RequestError
 from ..common.ros import Transforms
 from ..common.worker import device_of_seat, seat
 from . import codes

@@ -8,10 +8,9 @@ from collections.abc import Callable
 
 from std_msgs.msg import String
 
-from ...errors import GpuPlannersError, SettingsError
+from ...errors import GpuPlannersError, SettingsError, error_text
 from ...files import read_text_file
 from ..common.planner_node import PlannerNode
-from ..common.request_error import error_text
 from ..common.ros import LATCHED, steady_clock
 from .parameters import ArmParameters
 

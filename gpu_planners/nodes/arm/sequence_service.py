@@ -9,8 +9,8 @@ from ...arm import RobotModel, sequence
 from ...arm.cartesian import End
 from ...arm.planners.settings import PlannerSettings
 from ...arm.sequence import Free, SequenceResult, Straight
-from ...errors import RobotDescriptionError
-from ..common.request_error import RequestError, answered_with, check_count, one_line
+from ...errors import RobotDescriptionError, one_line
+from ..common.request_error import RequestError, answered_with, check_count
 from . import codes
 from .arm_services import ArmServices, Planned
 from .conversions import frame_transform, joint_goals, pose_goal, trajectory_message

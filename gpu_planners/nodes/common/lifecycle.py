@@ -12,7 +12,8 @@ from typing import Any
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNodeMixin, LifecycleState, TransitionCallbackReturn
 
-from .request_error import NotBegunError, error_text
+from ...errors import error_text
+from .request_error import NotBegunError
 
 
 def transition(callback: Callable[[Any], None]) -> Callable[[Any, LifecycleState], TransitionCallbackReturn]:

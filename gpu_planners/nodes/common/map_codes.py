@@ -4,7 +4,7 @@ NONE to NO_VALID_PATH are the numbers of nav2_msgs/action/ComputePathToPose, wri
 be installed.
 """
 
-from ...errors import DeviceError, GridMapError, SettingsError
+from ...errors import DeviceError, GridMapError, SettingsError, is_out_of_memory
 from . import request_error
 
 NONE = 0
@@ -38,6 +38,6 @@ CODE_OF_ERROR: dict[type[Exception], int] = {
 
 
 def code_of(error: Exception) -> int:
-    if request_error.is_out_of_memory(error):
+    if is_out_of_memory(error):
         return OUT_OF_MEMORY
     return request_error.code_of(error, CODE_OF_ERROR, UNKNOWN)

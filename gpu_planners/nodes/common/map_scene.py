@@ -12,7 +12,7 @@ from builtin_interfaces.msg import Time
 from scipy.spatial.transform import Rotation
 from std_msgs.msg import Header
 
-from ...errors import GridMapError
+from ...errors import GridMapError, error_text
 from ...grid import GridMap
 from ...grid.maps.map_files import SINCE, read_map_yaml
 from ...grid.maps.movingai import load_movingai_map
@@ -20,7 +20,7 @@ from .map_codes import NO_MAP, TF_ERROR
 from .map_messages import MAP_KINDS, MapKind, Poses
 from .parameters import MapParameters
 from .planner_node import PlannerNode
-from .request_error import RequestError, error_text
+from .request_error import RequestError
 from .ros import Transforms, of_durability, optional_module
 
 

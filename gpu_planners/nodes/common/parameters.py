@@ -14,10 +14,9 @@ from rclpy.parameter import Parameter
 from rclpy.validate_topic_name import validate_topic_name
 
 from ...device import resolve_devices
-from ...errors import DeviceError, SettingsError, shown
+from ...errors import DeviceError, SettingsError, error_text, shown
 from ...grid.maps.map_files import RULES, SINCE
 from ...settings import Described, Setting, setting
-from .request_error import error_text
 
 
 def is_name(text: str) -> bool:

@@ -13,11 +13,12 @@ from rclpy.action import ActionClient, ActionServer
 from rclpy.node import Node
 
 from ...compiling import Part, Progress, is_compiled
+from ...errors import error_text
 from ...settings import Described
 from .actions import QueuedAction
 from .compiling import Background
 from .parameters import check_changes, declare
-from .request_error import NotBegunError, error_text
+from .request_error import NotBegunError
 from .ros import DEEP, steady_clock
 from .worker import Worker
 

@@ -1,13 +1,10 @@
-"""Errors that answer a request with a code, and what is said about any error."""
+"""Errors that answer a request with a code."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from ...errors import GpuPlannersError
-
-CUDA_OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY"  # in the text of numba-cuda's error, which need not be installed
-LONGEST_TEXT = 2000  # characters: a request may hold megabytes of names, which its answer and the log should not repeat
 
 
 class RequestError(GpuPlannersError):
@@ -39,25 +36,6 @@ def code_of(error: Exception, codes: Mapping[type[Exception], int], otherwise: i
     if isinstance(error, RequestError):
         return error.code
     return next((code for kind, code in codes.items() if isinstance(error, kind)), otherwise)
-
-
-def is_out_of_memory(error: Exception) -> bool:
-    return isinstance(error, MemoryError) or CUDA_OUT_OF_MEMORY in str(error)
-
-
-def error_text(error: Exception) -> str:
-    text = str(error) or type(error).__name__
-    if is_out_of_memory(error):
-        text = f"out of memory: {text}"
-    elif not isinstance(error, GpuPlannersError):
-        text = f"internal error: {type(error).__name__}: {text}"
-    return one_line(text)
-
-
-def one_line(text: str) -> str:
-    """A text fit for an answer and the log whatever a request put into it: no control characters, not too long."""
-    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:LONGEST_TEXT])
-    return shown + f" ... ({len(text)} characters)" * (len(text) > LONGEST_TEXT)
 
 
 def check_count(what: str, count: int, parameter: str, values: Any, code: int) -> None:

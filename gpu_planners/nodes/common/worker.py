@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...device import resolve_devices
-from .request_error import NotBegunError, error_text
+from ...errors import error_text
+from .request_error import NotBegunError
 
 Job = Callable[[], Any]
 ENDING = "the node is ending"

@@ -11,8 +11,8 @@ from std_msgs.msg import Header
 
 from gpu_planners_msgs.msg import AgentActions
 
+from ...fleet.execution.places import FleetStep, Places
 from ..common.map_messages import Poses, as_array, pose_list
-from .places import FleetStep, Places
 
 NANOSECONDS = 10**9
 UNIT = 1e-2  # by how much a quaternion's length may differ from 1

@@ -16,18 +16,18 @@ import numpy as np
 from gpu_planners_msgs.srv import PlanFleet
 
 from ...compiling import fleet_parts
+from ...errors import error_text
+from ...fleet.execution.places import coarser
+from ...fleet.execution.running import RunningFleet
 from ...grid import GridMap
 from ..common import map_codes as codes
 from ..common.map_scene import Frames, MapScene, TopicMaps
 from ..common.planner_node import COMPILING, OK, PlannerNode
 from ..common.process import run
-from ..common.request_error import error_text
 from ..common.ros import steady_clock
 from .conversions import named
 from .parameters import FleetParameters
-from .places import coarser
 from .plan_service import Solver
-from .running import RunningFleet
 from .topics import FleetPublishers, TopicFleet
 
 POLLS = 20  # of the clock in the time of a step

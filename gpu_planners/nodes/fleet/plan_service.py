@@ -12,6 +12,7 @@ import numpy as np
 
 from gpu_planners_msgs.srv import PlanFleet
 
+from ...fleet.execution.places import Places, coarser
 from ...fleet.plan import FleetStatus
 from ...grid import FleetPlanner
 from ..common import map_codes as codes
@@ -21,7 +22,6 @@ from ..common.request_error import RequestError, check_count
 from ..common.worker import device_of_seat, seat
 from .conversions import A_QUATERNION, named, timed_paths, yaws_of
 from .parameters import FleetParameters
-from .places import Places, coarser
 
 LONGEST_S = 3600.0  # of a request's time limit and step
 OF_STATUS = {  # of a FleetPlan's agents: code, text

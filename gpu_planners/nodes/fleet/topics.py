@@ -15,17 +15,16 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from gpu_planners_msgs.msg import AgentActions, AgentGoals, AgentPaths, AgentStates
 
-from ...errors import GpuPlannersError
+from ...errors import GpuPlannersError, error_text, one_line
+from ...fleet.execution.places import FleetStep, Places
+from ...fleet.execution.running import RunningFleet
 from ...grid import GridMap
 from ..common.map_messages import as_poses, map_message
 from ..common.map_scene import Frames
 from ..common.pictures import Pictures, marker_of
 from ..common.planner_node import PlannerNode
-from ..common.request_error import error_text, one_line
 from ..common.ros import seconds
 from .conversions import A_QUATERNION, actions_message, step_paths, yaws_of
-from .places import FleetStep, Places
-from .running import RunningFleet
 
 
 class FleetPublishers:

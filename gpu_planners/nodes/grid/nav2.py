@@ -8,9 +8,10 @@ from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Path
 from rclpy.duration import Duration
 
+from ...errors import error_text
 from ..common import map_codes as codes
 from ..common.planner_node import PlannerNode
-from ..common.request_error import RequestError, error_text
+from ..common.request_error import RequestError
 from ..common.ros import optional_module
 
 # Nav2's codes in place of those that it does not have; after a timeout behaviour trees ask again

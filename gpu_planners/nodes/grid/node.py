@@ -13,7 +13,7 @@ from nav_msgs.srv import GetPlan
 
 from gpu_planners_msgs.srv import PlanAgents
 
-from ...errors import shown
+from ...errors import error_text, shown
 from ...grid import AgentStatus
 from ...grid.planner import ALGORITHMS
 from ..common import map_codes as codes
@@ -23,7 +23,7 @@ from ..common.map_messages import poses_of
 from ..common.map_scene import Frames, TopicMaps
 from ..common.planner_node import OK, WARN, PlannerNode
 from ..common.process import run
-from ..common.request_error import NotBegunError, RequestError, check_count, error_text
+from ..common.request_error import NotBegunError, RequestError, check_count
 from . import agent_planning, nav2, routes
 from .parameters import GridParameters
 from .scene import GridScene

@@ -12,12 +12,12 @@ from ...arm.motion.played import DIGITS, MOST_POINTS
 from ...arm.robot.tip import Tip
 from ...arm.sequence import Straight
 from ...arm.trajectory import Trajectory, standing
-from ...errors import ObstacleError
+from ...errors import ObstacleError, one_line
 from ..arm import codes
 from ..arm.conversions import trajectory_message
 from ..arm.parameters import ArmParameters
 from ..arm.sequence_service import inside_limits
-from ..common.request_error import RequestError, answered_with, check_count, one_line
+from ..common.request_error import RequestError, answered_with, check_count
 from ..common.worker import device_of_seat
 from .constraints import is_empty
 from .industrial import follow

@@ -17,13 +17,13 @@ from ...arm.cartesian import Arc, Speeds
 from ...arm.robot.inverse_kinematics import nearest_turn
 from ...arm.sequence import Circular, SequenceResult, Straight
 from ...arm.trajectory import Trajectory
-from ...errors import SettingsError
+from ...errors import SettingsError, one_line
 from ..arm import codes
 from ..arm.parameters import PLANNERS
 from ..arm.payload import torque_limits
 from ..arm.plan_service import TRIED, timed
 from ..arm.sequence_service import code_of_failure
-from ..common.request_error import RequestError, answered_with, one_line
+from ..common.request_error import RequestError, answered_with
 from .constraints import Region, is_empty, link_poses, read_constraints
 from .goals import EXACT, Judge, placed_at
 from .reference import Reference

@@ -11,12 +11,13 @@ from ...arm import rrt_connect
 from ...arm.constraints import KeepingChecker
 from ...arm.motion.estimate import estimated_duration
 from ...arm.planners.settings import LEAST_TIME_S
+from ...errors import one_line
 from ..arm import codes
 from ..arm.conversions import trajectory_message
 from ..arm.parameters import PLANNERS, ArmParameters, settings_on
 from ..arm.plan_service import timed
 from ..arm.sequence_service import inside_limits
-from ..common.request_error import RequestError, check_count, one_line
+from ..common.request_error import RequestError, check_count
 from . import industrial
 from .constraints import read_constraints, read_path_constraints
 from .goals import goals_in

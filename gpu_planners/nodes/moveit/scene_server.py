@@ -8,9 +8,10 @@ from moveit_msgs.msg import AttachedCollisionObject, CollisionObject, PlanningSc
 from moveit_msgs.srv import ApplyPlanningScene, GetPlanningScene
 from rclpy.qos import QoSProfile
 
+from ...errors import error_text
 from ..arm.arm_services import ArmServices
 from ..arm.scene_objects import Source
-from ..common.request_error import RequestError, error_text
+from ..common.request_error import RequestError
 from ..common.ros import LATCHED, optional_module, steady_clock
 from . import scene_messages as scenes
 from .objects import OCTOMAP, change, change_attached

@@ -17,13 +17,13 @@ from moveit_msgs.msg import MotionPlanRequest, MotionSequenceItem, RobotTrajecto
 from ...arm import sequence
 from ...arm.robot.tip import Tip
 from ...arm.segments import BLEND, Direct, Free, Later
-from ...errors import RobotDescriptionError, SettingsError
+from ...errors import RobotDescriptionError, SettingsError, one_line
 from ..arm import codes
 from ..arm.conversions import trajectory_message
 from ..arm.parameters import PLANNERS, ArmParameters, settings_on
 from ..arm.payload import torque_limits
 from ..arm.sequence_service import code_of_failure, inside_limits
-from ..common.request_error import RequestError, answered_with, check_count, one_line
+from ..common.request_error import RequestError, answered_with, check_count
 from . import industrial, planning
 from .constraints import is_empty, read_constraints
 from .goals import goals_in

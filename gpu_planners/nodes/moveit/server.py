@@ -19,12 +19,13 @@ from moveit_msgs.msg import (
 )
 
 from ...arm import CollisionChecker
+from ...errors import error_text
 from ..arm import codes
 from ..arm.arm_services import ArmServices, Planned
 from ..arm.move_run import MotionUnderWay, Task, TaskPlan
 from ..arm.parameters import PLANNERS
 from ..common.actions import Longer
-from ..common.request_error import RequestError, error_text
+from ..common.request_error import RequestError
 from ..common.ros import optional_module
 from . import answers, cartesian_path, planner_params, planning, sequences
 from . import scene_messages as scenes

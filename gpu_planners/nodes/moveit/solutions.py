@@ -7,11 +7,11 @@ from typing import Any
 from moveit_msgs.msg import PlanningScene
 from sensor_msgs.msg import JointState, MultiDOFJointState
 
-from ...errors import ConfigurationError
+from ...errors import ConfigurationError, error_text
 from ..arm import codes
 from ..arm.arm_services import ArmServices
 from ..arm.move_run import TaskPlan
-from ..common.request_error import RequestError, answered_with, error_text
+from ..common.request_error import RequestError, answered_with
 from ..player.trajectories import check_trajectory
 from . import scene_messages as scenes
 from .given_motion import given_motion, without_followers

@@ -18,19 +18,17 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from gpu_planners_msgs.msg import AgentActions
-
-from ...errors import GridMapError
-from ...fleet.guidance import Guidance
-from ...fleet.motion import MOTIONS
-from ...grid import FleetPlanner, GridMap
-from ..common.request_error import one_line
+from ...errors import GridMapError, one_line
+from ...grid.maps.grid_map import GridMap
+from ..guidance import Guidance
+from ..motion import MOTIONS
+from ..planner import FleetPlanner
 from .bars import Bars
 from .followed import MINUTE_S, UNSEEN, FollowedFleet, graph_for, most_actions, rules_of
 from .kept import StateFile
 from .known import agent_text
-from .parameters import FleetParameters
-from .places import ClosedTiles, FleetStep, Places
+from .places import AgentState, ClosedTiles, FleetStep, Places
+from .rules import Rules
 from .telling import actions_of, ticks_of
 
 FIELDS_SHARE = 0.5  # of the time of a step, for the fields of new goals
@@ -45,7 +43,7 @@ class RunningFleet(FollowedFleet):
     guidance_fault: why guidance_file is not used
     """
 
-    def __init__(self, values: FleetParameters) -> None:
+    def __init__(self, values: Rules) -> None:
         super().__init__(values)
         self.guidance_fault = ""
         self._now = -np.inf
@@ -55,7 +53,7 @@ class RunningFleet(FollowedFleet):
 
     # ---- map and parameters ----
 
-    def configure(self, values: FleetParameters) -> None:
+    def configure(self, values: Rules) -> None:
         before = self._values
         was, now = ((each.fleet, each.devices[0], each.guidance_file) for each in (before, values))
         if self._grid is not None and was != now:
@@ -425,17 +423,17 @@ class RunningFleet(FollowedFleet):
         )
 
     def _states(self, numbers):
-        """(K,) states of AgentActions; of several that hold, the one that is assigned last counts."""
+        """(K,) AgentState; of several that hold, the one that is assigned last counts."""
         agents, ids = self._agents[numbers], [self._ids[number] for number in numbers]
-        states = np.full(len(numbers), AgentActions.MOVING, np.uint8)
-        states[np.isin(numbers, self.planner.stuck)] = AgentActions.STUCK
-        states[(self._graph.tiles[numbers, 0] == agents["goal"]).all(axis=1)] = AgentActions.AT_GOAL
-        states[agents["goal"][:, 0] < 0] = AgentActions.NO_GOAL
-        states[[id in self.goal_faults for id in ids]] = AgentActions.BAD_GOAL
-        states[agents["late"]] = AgentActions.LATE
-        states[(self._faulty() | self._off | self._doubted)[numbers]] = AgentActions.BAD_STATE
-        states[[id in self.clashes for id in ids]] = AgentActions.BAD_STATE
-        states[agents["silent"]] = AgentActions.SILENT
+        states = np.full(len(numbers), AgentState.MOVING, np.uint8)
+        states[np.isin(numbers, self.planner.stuck)] = AgentState.STUCK
+        states[(self._graph.tiles[numbers, 0] == agents["goal"]).all(axis=1)] = AgentState.AT_GOAL
+        states[agents["goal"][:, 0] < 0] = AgentState.NO_GOAL
+        states[[id in self.goal_faults for id in ids]] = AgentState.BAD_GOAL
+        states[agents["late"]] = AgentState.LATE
+        states[(self._faulty() | self._off | self._doubted)[numbers]] = AgentState.BAD_STATE
+        states[[id in self.clashes for id in ids]] = AgentState.BAD_STATE
+        states[agents["silent"]] = AgentState.SILENT
         return states
 
 

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import GpuPlannersError, SettingsError
+from ...errors import GpuPlannersError, SettingsError, error_text
 from ...files import file_path, read_file, write_whole
-from ...grid import GridMap
-from ..common.request_error import error_text
+from ...grid.maps.grid_map import GridMap
 
 FORMAT = 1  # raised when older nodes cannot read it
 MOST_BYTES = 1 << 28

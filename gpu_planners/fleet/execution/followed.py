@@ -4,16 +4,16 @@ from typing import Any
 
 import numpy as np
 
-from ...fleet.action_graph import ActionGraph
-from ...fleet.motion import MOTIONS
-from ...grid import GridMap
+from ...grid.maps.grid_map import GridMap
+from ..action_graph import ActionGraph
+from ..motion import MOTIONS
 from .bars import ANYTHING, Bars, between
 from .kept import Kept, StateFile, marks_of
 from .known import STILL, KnownAgents, agent_text
-from .parameters import FleetParameters
 from .places import AGENT, new_agent
 from .progress import progress, scatter_of
 from .reports import is_doubted
+from .rules import Rules
 from .telling import lasts
 
 MINUTE_S = 60.0
@@ -26,7 +26,7 @@ class FollowedFleet(KnownAgents):
     clashes: {id: what is wrong with its place, as of the last step}; began: when the last step began
     """
 
-    def __init__(self, values: FleetParameters) -> None:
+    def __init__(self, values: Rules) -> None:
         super().__init__(values)
         self.clashes: dict[str, str] = {}
         self._closed: Any = None
@@ -263,17 +263,17 @@ class FollowedFleet(KnownAgents):
         self._file.save(kept)
 
 
-def graph_for(grid: GridMap, values: FleetParameters) -> ActionGraph:
+def graph_for(grid: GridMap, values: Rules) -> ActionGraph:
     fleet = values.fleet
     return ActionGraph(grid.shape, fleet.size - 1 + fleet.safety_distance, fleet.following, most_actions(values))
 
 
-def most_actions(values: FleetParameters) -> int:
+def most_actions(values: Rules) -> int:
     """Actions of an agent that may be planned and not done."""
     return values.steps_ahead + 1 + UNSEEN * (MOTIONS[values.motion].headings > 1)
 
 
-def rules_of(values: FleetParameters) -> tuple[int, int, bool]:
+def rules_of(values: Rules) -> tuple[int, int, bool]:
     """What an agent's action may touch by."""
     return values.fleet.size, values.fleet.safety_distance, values.fleet.following
 

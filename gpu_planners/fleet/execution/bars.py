@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...fleet.action_graph import ActionGraph
+from ..action_graph import ActionGraph
 from .places import Places
 
 ANYTHING = -1

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from ...fleet.motion import MOTIONS
-from ...grid import GridMap
-from ..common.request_error import one_line
+from ...errors import one_line
+from ...grid.maps.grid_map import GridMap
+from ..motion import MOTIONS
 from . import reports
-from .parameters import FleetParameters
 from .places import AGENT, new_agent
 from .progress import across
+from .rules import Rules
 
 TOO_MANY = ""  # key of the fault that concerns agents beyond the limit: no id is empty
 STILL = 0.05  # tiles that an agent may be off without having moved
@@ -26,7 +26,7 @@ class KnownAgents:
     steps: how many have begun; reached: goals reached so far
     """
 
-    def __init__(self, values: FleetParameters) -> None:
+    def __init__(self, values: Rules) -> None:
         self._values = values
         self.planner: Any = None
         self.places: Any = None

@@ -2,12 +2,14 @@
 
 import math
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cached_property
 
 import numpy as np
 from scipy import ndimage
 
-from ...grid import FleetPlanner, GridMap
+from ...grid.maps.grid_map import GridMap
+from ..planner import FleetPlanner
 from .reports import REPORT
 
 QUARTER = math.pi / 2
@@ -39,11 +41,24 @@ def new_agent() -> np.ndarray:
     return agent
 
 
+class AgentState(IntEnum):
+    """How an agent is; the numbers of gpu_planners_msgs/msg/AgentActions."""
+
+    MOVING = 0  # on the way to its goal; it may wait for others
+    AT_GOAL = 1
+    NO_GOAL = 2
+    STUCK = 3  # on the way for too long
+    SILENT = 4  # not heard of for too long: it stands, others go around it
+    BAD_STATE = 5  # its reports contradict what it was told, or each other
+    BAD_GOAL = 6  # its goal cannot be reached
+    LATE = 7  # heard of, but it has not done its action for too long
+
+
 @dataclass(frozen=True)
 class FleetStep:
     """What K agents do. Tiles are [row, col], headings quarter turns to the left from the map's x axis.
 
-    number: counts from 1; ids: K texts; actions: (K,) of the planner; states: (K,) of AgentActions
+    number: counts from 1; ids: K texts; actions: (K,) of the planner; states: (K,) AgentState
     tiles_before, headings_before, tiles, headings: (K, 2), (K,) when the action begins, and when it has ended
     ticks: (K,) steps that the action takes; 0: none is begun
     numbers: (K,) which of its actions each agent does, or does next

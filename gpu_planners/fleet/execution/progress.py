@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...fleet.action_graph import ActionGraph
+from ..action_graph import ActionGraph
 from .reports import means
 
 CERTAIN = 2.5  # standard deviations of a mean, by which an agent must have arrived

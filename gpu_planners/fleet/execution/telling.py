@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ...fleet.action_graph import ActionGraph
-from ...fleet.motion import MOTIONS
-from ...fleet.settings import Settings
+from ..action_graph import ActionGraph
+from ..motion import MOTIONS
+from ..settings import Settings
 
 
 def ticks_of(actions: np.ndarray, motion: str, fleet: Settings) -> np.ndarray:
