@@ -2,6 +2,7 @@
 
 from ..verify.fleets import Conflict, conflicts
 from .batch import solve_batch
+from .dispatch import Dispatcher, DispatchSettings, RobotState, Task, TaskState, TaskStatus
 from .guidance import Guidance
 from .learning import learn_guidance
 from .plan import FleetPlan, FleetStatus
@@ -10,11 +11,17 @@ from .settings import Settings
 
 __all__ = [
     "Conflict",
+    "DispatchSettings",
+    "Dispatcher",
     "FleetPlan",
     "FleetPlanner",
     "FleetStatus",
     "Guidance",
+    "RobotState",
     "Settings",
+    "Task",
+    "TaskState",
+    "TaskStatus",
     "conflicts",
     "learn_guidance",
     "solve_batch",

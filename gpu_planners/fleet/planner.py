@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import instance, number, whole
+from ..arguments import instance, integers, number, refuse_rows, whole
 from ..device import refuse_forked, resolve_device, told_if_slow
 from ..errors import GridMapError, SettingsError, shown
 from ..grid.maps.grid_map import GridMap
 from ..parallel.team import NEVER
 from .arguments import checked_headings, checked_numbers, checked_speeds, checked_tiles
 from .clock import deadline_after
-from .fields.cost_to_go import FieldStore
+from .fields.cost_to_go import FAR, FieldStore
+from .fields.distances import ANY, pair_costs
 from .fields.lanes import PaddedMap, footprint_free, parts_of
 from .fields.next_hops import Ground, ground_of
 from .fields.repair import Change
@@ -441,6 +442,47 @@ class FleetPlanner:
         found, stopped = agents.left.copy(), still > 0
         agents.left[stopped], agents.fresh[stopped] = left[stopped], 1
         return found
+
+    def has_fields(self, goals: ArrayLike) -> np.ndarray:
+        """(K, 2) tiles -> (K,) bool, are their fields planned?"""
+        return self._fields.known(self._tiles_on_map("goals", goals))
+
+    def distances(
+        self, places: ArrayLike, headings: ArrayLike, goals: ArrayLike, crowd: ArrayLike = ()
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """How far it is from places to goals, with headings and lanes; plans the goals' fields that are missing.
+
+        places, goals: (K, 2) int [row, col] on the map; headings: (K,) int as of `start`, or -1 for the best one
+        crowd: (C, 2) tiles where others are
+
+        -> (K,) float64 what the cheapest path costs, in ordinary moves, inf where none leads there; (K,) int64 how many
+        of the crowd stand on it. Raises GridMapError.
+        """
+        refuse_forked()
+        tiles, ends = self._tiles_on_map("places", places), self._tiles_on_map("goals", goals)
+        faces = integers("headings", headings, tiles.shape, f"{tiles.shape}, -1 .. 3", GridMapError).astype(np.int64)
+        refuse_rows("headings", faces, (faces >= ANY) & (faces < 4), "-1 .. 3", GridMapError)
+        if len(ends) != len(tiles):
+            raise GridMapError(f"goals has {len(ends)} rows; allowed: {len(tiles)}, one for each place")
+        standing = np.bincount(self._tiles_on_map("crowd", crowd), minlength=self._lanes.free.size)
+        cost, met = np.empty((2, len(tiles)), np.int64)
+        order, most = np.argsort(ends, kind="stable"), max(1, self._fields.most // 2)
+        different = np.r_[0, np.cumsum(np.diff(ends[order]) != 0)] // most  # which lot of goals each pair belongs to
+        with told_if_slow(f"fleets for {self.device}"):
+            for lot in range(int(different[-1]) + 1 if len(ends) else 0):
+                some = order[different == lot]
+                slots = self._fields.slots(ends[some])
+                values, out = self._engine.host_fields(slots), (np.empty(len(some), np.int64) for _ in range(2))
+                found = tuple(out)
+                given = tiles[some], faces[some], ends[some], slots
+                pair_costs(*given, values, self._lanes, standing, *found)
+                cost[some], met[some] = found
+        return np.where(cost < FAR, cost / self._lanes.unit, np.inf), met
+
+    def _tiles_on_map(self, name, places):
+        array = checked_tiles(name, places)
+        self._map.refuse_outside(array, np.arange(len(array)), f"row {{}} of {name} is")
+        return self._map.tiles(array)
 
     @property
     def waiting(self) -> np.ndarray:

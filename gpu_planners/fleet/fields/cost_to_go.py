@@ -97,39 +97,47 @@ def cost_to_go(tile, heading, goal, field, lanes):
 @lean_njit
 def _descend(tile, heading, goal, field, lanes):
     """-> cost of the cheapest path from a state on a free tile to the goal, or as far as it leads; where it ends"""
-    cost, headings = 0, lanes.headings
+    cost = 0
     for _ in range(len(field)):  # where the goal is cut off, a field may lead round and round
         if tile == goal:
             break
-        now, down, next_tile, next_heading = field[tile * headings + heading], 0, tile, heading
-        for direction in range(4):
-            there = tile + ahead(direction, lanes.width)
-            if (headings == 1 or direction == heading) and lanes.free[there]:
-                change = difference(field[there * headings + heading], now)
-                if change < down:
-                    down, next_tile = change, there
-        if headings == 4:
-            for quarter in (1, 3):
-                turned = (heading + quarter) % 4
-                change = difference(field[tile * 4 + turned], now)
-                if change < down:
-                    down, next_tile, next_heading = change, tile, turned
+        down, tile, heading = downhill(tile, heading, field, lanes)
         if down == 0:
             break  # the tile is blocked, or cut off
         cost -= down
-        tile, heading = next_tile, next_heading
     return cost, tile
+
+
+@lean_njit
+def downhill(tile, heading, field, lanes):
+    """-> change of the cost by the best action of a state, and the state after it; 0 where none leads nearer"""
+    headings = lanes.headings
+    now, down, next_tile, next_heading = field[tile * headings + heading], 0, tile, heading
+    for direction in range(4):
+        there = tile + ahead(direction, lanes.width)
+        if (headings == 1 or direction == heading) and lanes.free[there]:
+            change = difference(field[there * headings + heading], now)
+            if change < down:
+                down, next_tile = change, there
+    if headings == 4:
+        for quarter in (1, 3):
+            turned = (heading + quarter) % 4
+            change = difference(field[tile * 4 + turned], now)
+            if change < down:
+                down, next_tile, next_heading = change, tile, turned
+    return down, next_tile, next_heading
 
 
 class FieldStore:
     """Which goals have fields: those in use, and as many of those used last as the memory holds.
 
     engine: a `CpuFleet` or `CudaFleet`, which holds the fields; field_bytes: of one field; limit: bytes of all
+    most: fields that the memory holds
     """
 
     def __init__(self, engine, field_bytes: int, limit: int):
         self._engine, self._field_bytes, self._limit = engine, field_bytes, limit
-        self._most, self._rows = limit // field_bytes, 0
+        self.most, self._rows = limit // field_bytes, 0
         self._batch_ns = float(FIELD_NS * field_bytes)  # to plan as many fields as the engine plans at once; a guess
         self._free: list[int] = []
         self._slot_of: OrderedDict[int, int] = OrderedDict()  # goal tile -> slot; the one used last comes last
@@ -138,6 +146,10 @@ class FieldStore:
     def memory_bytes(self) -> int:
         """Memory of the fields that there is room for."""
         return self._rows * self._field_bytes
+
+    def known(self, goals: np.ndarray) -> np.ndarray:
+        """(K,) tiles -> (K,) bool, are their fields planned?"""
+        return np.fromiter((goal in self._slot_of for goal in goals.tolist()), bool, len(goals))
 
     def slots(
         self, goals: np.ndarray, deadline: int = NEVER, least: int = 0, urgency: np.ndarray | None = None
@@ -150,10 +162,10 @@ class FieldStore:
         Raises SettingsError where they do not fit into the memory; nothing has changed then.
         """
         wanted, slot = np.unique(goals[goals >= 0]), np.full(len(goals), -1, np.int32)
-        if len(wanted) > self._most:
+        if len(wanted) > self.most:
             raise SettingsError(
                 f"the fields of {len(wanted)} goals take {len(wanted) * self._field_bytes} bytes; memory_limit_bytes "
-                f"allows {self._limit}, which is {self._most} goals"
+                f"allows {self._limit}, which is {self.most} goals"
             )
         known = self._slot_of
         for goal in wanted.tolist():
@@ -188,8 +200,8 @@ class FieldStore:
     def _make_rows(self, count):
         """Make room for so many fields more, at once: room that grows is copied."""
         used = len(self._slot_of)
-        if used + count > self._rows and self._rows < self._most:
-            rows = min(max(used + count, 2 * self._rows), self._most)
+        if used + count > self._rows and self._rows < self.most:
+            rows = min(max(used + count, 2 * self._rows), self.most)
             self._engine.grow(self._rows, rows)
             self._free += range(self._rows, rows)
             self._rows = rows

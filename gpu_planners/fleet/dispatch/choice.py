@@ -1,0 +1,191 @@
+"""Which robot gets which task: candidates, what each costs, and the choice among them.
+
+All costs are steps. A robot's candidates are the tasks that are cheapest by the straight distance; what these cost is
+then found by the fleet's fields.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...settings import Described
+from .matching import NONE, match
+from .pool import Pool
+from .robots import Robots, straight
+from .settings import DispatchSettings
+from .stays import Stays
+from .task import Name, Record, TaskStatus
+
+ROUNDS = 8  # of candidates for robots whose candidates all went to others
+NEVER = 1e12  # when tasks without a due time are due
+LATE = 10.0  # what a step of a task's delay costs
+PART = 1 << 22  # pairs whose straight distances are found together
+WAITING, ASSIGNED, BEGUN = TaskStatus.WAITING, TaskStatus.ASSIGNED, TaskStatus.BEGUN
+
+
+class Choice:
+    """Chooses tasks for robots that have not begun one."""
+
+    def __init__(self, settings: DispatchSettings):
+        self._settings: Described = settings
+        self._turn = 0  # of the robots under way that are reconsidered
+
+    def choose(
+        self, crew: Robots, pool: Pool, stays: Stays, fleet, now: float, step: float, goes_on: Callable[[], bool]
+    ) -> dict[Name, Record | None]:
+        """-> {robot: its task, None: none} of those that were considered
+
+        now: in the unit in which a step takes `step`; goes_on: is there time for a better choice?
+        """
+        free, under_way, soon = self._who(crew, pool, stays)
+        again = {crew.names[k] for k in under_way}
+        tasks = [
+            record
+            for record in pool.open.values()
+            if (record.status == WAITING and record.task.release <= now)
+            or (record.status == ASSIGNED and record.robot in again)
+        ]
+        chosen: dict[Name, Record | None] = dict.fromkeys(again)
+        if not tasks:
+            return chosen
+        work = Work(tasks, self._settings, now, step)
+        ahead = self._ahead(crew, pool, fleet, soon)
+        places = [*((k, crew.tiles[k], crew.headings[k], 0.0) for k in [*free, *under_way]), *ahead]
+        left, open_tasks = np.arange(len(places)), np.arange(len(tasks))
+        for _ in range(ROUNDS):
+            if not len(left) or not len(open_tasks):
+                break
+            robots = [places[k] for k in left]
+            found = self._match(robots, work.some(open_tasks), crew, fleet, goes_on)
+            got = found != NONE
+            for place, task in zip(left[got].tolist(), open_tasks[found[got]].tolist()):
+                if place < len(free) + len(under_way):
+                    chosen[crew.names[places[place][0]]] = tasks[task]
+            whole = len(open_tasks) <= self._settings.candidates
+            left, open_tasks = left[~got], np.delete(open_tasks, found[got])
+            if whole or not got.any():
+                break
+        return chosen
+
+    def _who(self, crew, pool, stays):
+        """Numbers of the robots that are free, that are under way and reconsidered now, and that end a task soon."""
+        free, under_way, soon = [], [], []
+        for k, name in enumerate(crew.names):
+            record = pool.of_robot.get(name)
+            if stays.charges(name):
+                continue
+            if record is None:
+                free.append(k)
+            elif record.status == ASSIGNED:
+                under_way.append(k)
+            elif record.errand == len(record.task.tiles) - 1:
+                if straight(crew.tiles[k], record.task.tiles[-1]) <= self._settings.look_ahead:
+                    soon.append(k)
+        most = self._settings.at_once
+        if len(under_way) > most:
+            first = self._turn % len(under_way)
+            self._turn = first + most
+            under_way = sorted((under_way + under_way)[first : first + most])
+        return free, under_way, soon
+
+    def _ahead(self, crew, pool, fleet, soon):
+        """[(number, tile, heading, steps until then)] where robots end their tasks, if that is soon"""
+        if not soon or self._settings.look_ahead == 0:
+            return []
+        ends = np.array([pool.of_robot[crew.names[k]].task.tiles[-1] for k in soon])
+        far, _ = fleet.distances(crew.tiles[soon], crew.headings[soon], ends)
+        near = np.flatnonzero(far <= self._settings.look_ahead)
+        return [(soon[k], ends[k], -1, float(far[k])) for k in near]
+
+    def _match(self, robots, work, crew, fleet, goes_on):
+        """-> (R,) number of each robot's task, or NONE"""
+        numbers = np.array([k for k, *_ in robots])
+        tiles, headings = np.array([tile for _, tile, *_ in robots]), np.array([h for *_, h, _ in robots])
+        offset = np.array([then for *_, then in robots])
+        names = [crew.names[k] for k in numbers]
+        candidates = self._candidates(names, tiles, work)
+        row, place = np.nonzero(candidates != NONE)
+        task = candidates[row, place]
+        way, met = self._ways(row, task, tiles, headings, work, crew, fleet)
+        mine = np.array([record.robot for record in work.tasks], object)[task] == np.array(names, object)[row]
+        cost = offset[row] + way + self._settings.traffic * met + work.value[task]
+        cost = cost + LATE * np.maximum(0.0, offset[row] + way + work.length[task] - work.left[task])
+        cost = cost - np.where(mine, self._settings.keep, 0.0)
+        right = np.isfinite(cost)
+        if right.any():  # a higher priority outweighs whatever the others cost together
+            span = np.ptp(cost[right]) + 1.0
+            cost[right] -= work.level[task[right]] * span * (len(robots) + 1)
+        costs = np.full(candidates.shape, np.inf)
+        costs[row, place] = cost
+        settings = self._settings
+        return match(candidates, costs, settings.window, settings.improvements, goes_on)
+
+    def _candidates(self, names, tiles, work):
+        """(R, C) tasks that are cheapest for each robot by the straight distance, NONE where there are fewer; its own
+        among them"""
+        most = min(self._settings.candidates, len(work.tasks))
+        found = np.full((len(names), most), NONE)
+        own = {record.robot: k for k, record in enumerate(work.tasks) if record.robot is not None}
+        rank = -work.level * 1e9 + work.value
+        part = max(1, PART // len(work.tasks))
+        for first in range(0, len(names), part):
+            some = slice(first, first + part)
+            guess = straight(tiles[some, None], work.first[None]) + rank
+            for k, robots in work.only:
+                guess[[name not in robots for name in names[some]], k] = np.inf
+            for r, name in enumerate(names[some]):
+                if name in own:
+                    guess[r, own[name]] = -np.inf
+            best = np.argpartition(guess, most - 1, axis=1)[:, :most]
+            best.sort(axis=1)
+            found[some] = np.where(np.take_along_axis(guess, best, 1) < np.inf, best, NONE)
+        return found
+
+    def _ways(self, row, task, tiles, headings, work, crew, fleet):
+        """-> (K,) steps of pairs of robots and tasks, inf where no path leads there; (K,) robots on the way"""
+        way = straight(tiles[row], work.first[task]).astype(float)
+        goals, number = np.unique(work.first[task], axis=0, return_inverse=True)
+        number = number.reshape(-1)
+        known = fleet.has_fields(goals)
+        nearest = np.full(len(goals), np.inf)
+        np.minimum.at(nearest, number, way + work.value[task])
+        new = np.flatnonzero(~known)
+        known[new[np.argsort(nearest[new], kind="stable")][: self._settings.new_fields]] = True
+        exact, met = known[number], np.zeros(len(row))
+        if exact.any():
+            at = row[exact]
+            way[exact], met[exact] = fleet.distances(tiles[at], headings[at], goals[number[exact]], crew.tiles)
+        return way, met
+
+
+class Work:
+    """Tasks that may be given now, as arrays.
+
+    first: (T, 2) their first errands; length: (T,) steps from there to the end, straight on; left: steps until they are
+    due; value: what they cost beside the way to them; level: of their priorities, from 0
+    only: [(number, robots)] of those that not all may take
+    """
+
+    def __init__(self, tasks: list[Record], settings: DispatchSettings, now: float, step: float):
+        self.tasks = tasks
+        self.first = np.array([record.task.tiles[0] for record in tasks])
+        self.length = np.array([record.length for record in tasks])
+        since = np.array([max(record.history[0].time, record.task.release) for record in tasks])
+        self.left = np.minimum([record.task.due - now for record in tasks], NEVER) / step
+        slack = self.left - self.length
+        urgent = np.clip(1.0 - slack / settings.due_horizon, 0.0, 1.0)
+        self.value = settings.prefer_short * self.length - settings.ageing * np.maximum(0.0, now - since) / step
+        self.value = self.value - LATE * settings.due_horizon * urgent
+        _, self.level = np.unique([record.task.priority for record in tasks], return_inverse=True)
+        self.only = [(k, set(record.task.robots)) for k, record in enumerate(tasks) if record.task.robots is not None]
+
+    def some(self, numbers: np.ndarray) -> "Work":
+        if len(numbers) == len(self.tasks):
+            return self
+        work = object.__new__(Work)
+        work.tasks = [self.tasks[k] for k in numbers]
+        for name in ("first", "length", "left", "value", "level"):
+            setattr(work, name, getattr(self, name)[numbers])
+        place = {k: new for new, k in enumerate(numbers.tolist())}
+        work.only = [(place[k], robots) for k, robots in self.only if k in place]
+        return work

@@ -1,0 +1,298 @@
+"""Dispatcher: gives the tasks of a pool to the robots of a fleet.
+
+A task waits until it is released and a robot gets it. While that is under way to the first errand, another one may
+get it; from there on it stays, errand after errand, until all are reached. What a robot costs is what the fleet's own
+fields say, with headings and lanes, from where it is to the first errand.
+"""
+
+import math
+import os
+import time
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...arguments import instance, integers, number, whole
+from ...errors import GridMapError, SettingsError, shown
+from ..arguments import checked_tiles
+from ..fields.lanes import footprint_free
+from ..planner import FleetPlanner
+from .choice import Choice
+from .journal import Journal
+from .pool import SUBMITTED, Pool
+from .robots import Robots
+from .settings import DispatchSettings
+from .stays import Stays
+from .task import MOST_PRIORITY, Name, RobotState, Task, TaskState, TaskStatus, checked_name
+
+NOWHERE = -1
+
+
+class Dispatcher:
+    """Gives tasks to robots.
+
+    fleet: FleetPlanner whose map and fields count; its agents need not be the robots
+    settings: DispatchSettings; None: its defaults
+    chargers, parking: (K, 2) int [row, col] of tiles where robots charge, or stand while they have nothing to do
+    journal: path of the file that keeps all tasks, and is taken up again; None: nothing is kept
+    frame: what tiles are of (a map's name, size, origin), fit for JSON; a journal of another one is refused
+    step: how long a step takes, in the unit of all times
+
+    Raises GridMapError, SettingsError. Not for several threads at once.
+    """
+
+    def __init__(
+        self,
+        fleet: FleetPlanner,
+        settings: DispatchSettings | None = None,
+        chargers: ArrayLike = (),
+        parking: ArrayLike = (),
+        journal: str | os.PathLike | None = None,
+        frame: object = None,
+        step: float = 1.0,
+    ):
+        self.fleet = instance("fleet", fleet, FleetPlanner, "a FleetPlanner", SettingsError)
+        self.settings = instance(
+            "settings", settings or DispatchSettings(), DispatchSettings, "a DispatchSettings", SettingsError
+        )
+        self._step = number("step", step, 1e-9, 1e9)
+        self.now = 0.0
+        self._stays = Stays(self.settings, self._places("chargers", chargers), self._places("parking", parking))
+        self._choice = Choice(self.settings)
+        self._pool = Pool(self.settings.keep_ended)
+        self._pending: list[list] = []  # events that have happened, and are not on the disk
+        self._goals: dict[Name, tuple[int, int]] = {}  # of robots, as told by the last `assign`
+        self._free: tuple | None = None  # a grid, and where robots can be on it
+        self._journal: Journal | None = None
+        if journal is not None:
+            frame = list(fleet.grid.shape) if frame is None else frame
+            self._journal = Journal(journal, self._pool, frame)
+            times = [event.time for record in self._pool.open.values() for event in record.history]
+            self.now = max(times, default=0.0)
+
+    def close(self) -> None:
+        """Let another process have the journal."""
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+
+    # ---- tasks ----
+
+    def submit(self, task: Task, id: Name | None = None, now: float | None = None, even_blocked: bool = False) -> Name:
+        """Take a task; it is on the disk when this returns.
+
+        id: a name that no other task has; None: a number. A task that comes again with its id counts once
+        now: the time; None: that of the last call
+        even_blocked: take errands on tiles that are blocked now; the task waits until they are free
+
+        -> its id. Raises GridMapError where an errand lies outside the map or is blocked, SettingsError; nothing has
+        changed then.
+        """
+        instance("task", task, Task, "a Task", SettingsError)
+        if id is None:
+            id = self._pool.submitted + 1
+            while id in self._pool.open or id in self._pool.ended:
+                id += 1
+        id = checked_name("id", id)
+        self._take_time(now)
+        known = self._pool.open.get(id) or self._pool.ended.get(id)
+        if known is not None and _same(known.task, task):
+            return id
+        self._refuse_bad(task, even_blocked)
+        self._do([[self.now, SUBMITTED, id, None, task.as_dict()]])
+        return id
+
+    def cancel(self, id: Name, now: float | None = None) -> None:
+        """End a task, whoever has it. Raises SettingsError where it is not there, or has ended."""
+        self._take_time(now)
+        self._do([[self.now, "cancelled", checked_name("id", id), None, None]])
+
+    def reprioritise(self, id: Name, priority: int, now: float | None = None) -> None:
+        """Give a task another priority. Raises SettingsError where it is not there, or has ended."""
+        priority = whole("priority", priority, -MOST_PRIORITY, MOST_PRIORITY)
+        self._take_time(now)
+        self._do([[self.now, "priority", checked_name("id", id), None, priority]])
+
+    def state(self, id: Name) -> TaskState:
+        """A task's state and history. Raises SettingsError where it is not known, or ended long ago."""
+        id = checked_name("id", id)
+        stay = self._stays.states().get(id) if id not in self._pool.open else None
+        return stay or self._pool[id].state()
+
+    def states(self) -> dict[Name, TaskState]:
+        """Of all tasks that are open, the last ones that ended, and those that the dispatcher makes itself."""
+        records = [*self._pool.ended.values(), *self._pool.open.values()]
+        return {record.id: record.state() for record in records} | self._stays.states()
+
+    # ---- robots ----
+
+    def remove(self, robot: Name, now: float | None = None, why: str = "") -> None:
+        """A robot is gone, or has died: its task goes back into the pool, and begins anew with its first errand. A
+        robot that `assign` names again is a new one."""
+        robot = checked_name("robot", robot)
+        self._take_time(now)
+        self._stays.remove(robot)
+        self._goals.pop(robot, None)
+        record = self._pool.of_robot.get(robot)
+        if record is not None:
+            self._do([[self.now, "returned", record.id, robot, why or None]])
+
+    def holders(self) -> dict[Name, Name]:
+        """{robot: task} of all that are under way or busy, also of those that `assign` was not told of."""
+        return {robot: record.id for robot, record in self._pool.of_robot.items()}
+
+    def robots(self) -> dict[Name, RobotState]:
+        """Of the robots that the last `assign` was told of, and those that have a task."""
+        found = {robot: RobotState("free") for robot in self._goals} | self._stays.robots()
+        for robot, record in self._pool.of_robot.items():
+            status = "under way" if record.status == TaskStatus.ASSIGNED else "busy"
+            found[robot] = RobotState(status, record.id)
+        return found
+
+    # ---- the choice ----
+
+    def assign(
+        self,
+        robots: Sequence[Name],
+        positions: ArrayLike,
+        headings: ArrayLike | None = None,
+        now: float | None = None,
+        arrived: ArrayLike | None = None,
+        batteries: Mapping[Name, float] | None = None,
+        budget_s: float = math.inf,
+    ) -> np.ndarray:
+        """Note which errands have been reached, choose who gets which task, and say where each robot goes.
+
+        robots: names of those that can take tasks now. One that is not named keeps a task that it has begun; others may
+            get one that it was only under way to
+        positions: (N, 2) int [row, col]; headings: (N,) int as of FleetPlanner.start, None: any
+        now: the time; None: a step after the last call
+        arrived: (N,) has the robot reached where the last call sent it? None: whoever is there now
+        batteries: {robot: charge from 0 to 1} of those that need chargers
+        budget_s: seconds for better choices than the first; the counts in the settings bound them too, and as long as
+            these seconds are not over the same calls give the same choices
+
+        -> (N, 2) int32 tiles, -1 for who has nothing to do. All events are on the disk when this returns. Raises
+        GridMapError, SettingsError.
+        """
+        began = time.monotonic()
+        number("budget_s", budget_s, 0.0, math.inf, " seconds")
+        names = [checked_name("robots", name) for name in robots]
+        if len(set(names)) < len(names):
+            twice = next(name for k, name in enumerate(names) if name in names[:k])
+            raise SettingsError(f"robots names {shown(twice)} twice; allowed: once")
+        tiles = self._places("positions", positions)
+        if len(tiles) != len(names):
+            raise GridMapError(f"positions has {len(tiles)} rows; allowed: {len(names)}, one for each robot")
+        faces = np.full(len(names), -1) if headings is None else headings
+        faces = integers("headings", faces, (len(names),), f"({len(names)},)", GridMapError).astype(np.int64)
+        charges = {robot: number(f"battery of {shown(robot)}", x, 0.0, 1.0) for robot, x in (batteries or {}).items()}
+        self._take_time(self.now + self._step if now is None else now)
+
+        self._arrive(names, tiles, arrived)
+        crew = Robots(names, tiles, faces)
+        self._charge(crew, charges)
+        self._choose(crew, lambda: time.monotonic() - began < budget_s)
+        idle = [k for k, name in enumerate(names) if name not in self._pool.of_robot and not self._stays.charges(name)]
+        self._stays.park(crew, idle, self.fleet, self.now)
+        self._commit()
+        told = dict.fromkeys([*names, *self._goals])
+        self._goals = {name: goal for name in told if (goal := self._goal_of(name)) is not None}
+        none = (NOWHERE, NOWHERE)
+        return np.array([self._goals.get(name, none) for name in names], np.int32).reshape(-1, 2)
+
+    def _arrive(self, names, tiles, arrived):
+        there = np.zeros(len(names), bool)
+        if arrived is not None:
+            there[:] = np.asarray(arrived, bool)
+        for k, (name, tile) in enumerate(zip(names, map(tuple, tiles.tolist()))):
+            goal = self._goals.get(name)
+            if goal is None or not (there[k] if arrived is not None else tile == goal):
+                continue
+            record = self._pool.of_robot.get(name)
+            if record is not None and goal == tuple(record.task.tiles[record.errand].tolist()):
+                self._note("errand", record, name, record.errand + 1)
+
+    def _charge(self, crew, charges):
+        """Send those to chargers whose batteries are low, unless they are busy."""
+        for name in self._stays.recharge(crew, charges, self._pool.of_robot, self.fleet, self.now):
+            record = self._pool.of_robot.get(name)
+            if record is not None:
+                self._note("withdrawn", record, name, "charge")
+
+    def _choose(self, crew, goes_on):
+        """Choose tasks for robots that have not begun one."""
+        kept = {record.robot: record for record in self._pool.open.values() if record.status == TaskStatus.ASSIGNED}
+        absent = [record for robot, record in kept.items() if robot not in crew.number]
+        for record in absent:
+            self._note("withdrawn", record, record.robot, "not told of")
+        given = crew, self._pool, self._stays, self.fleet, self.now, self._step
+        chosen = self._choice.choose(*given, goes_on)
+        changed = {name: record for name, record in chosen.items() if self._pool.of_robot.get(name) is not record}
+        for name in changed:
+            before = self._pool.of_robot.get(name)
+            if before is not None:
+                self._note("withdrawn", before, name, "another choice")
+        for name, record in changed.items():
+            if record is not None:
+                self._note("assigned", record, name)
+                self._stays.leave(name)
+
+    def _goal_of(self, robot):
+        record = self._pool.of_robot.get(robot)
+        if record is not None:
+            return tuple(record.task.tiles[record.errand].tolist())
+        return self._stays.goal_of(robot)
+
+    # ---- events ----
+
+    def _note(self, what, record, robot, detail=None):
+        event = [self.now, what, record.id, robot, detail]
+        self._pool.apply(event)
+        if self._journal is not None:
+            self._pending.append(event)
+
+    def _commit(self):
+        if self._pending:
+            self._journal.append(self._pending)
+            self._pending = []
+            self._journal.shorten(self._pool)
+
+    def _do(self, events):
+        """Let events happen that somebody asked for: first on the disk, then here."""
+        self._commit()
+        for event in events:
+            self._pool.check(event)
+        if self._journal is not None:
+            self._journal.append(events)
+        for event in events:
+            self._pool.apply(event)
+
+    def _take_time(self, now):
+        if now is not None:
+            self.now = number("now", now, -1e18, 1e18)
+
+    def _places(self, name, places):
+        tiles = checked_tiles(name, places)
+        shape = self.fleet.grid.shape
+        inside = ((tiles >= 0) & (tiles < shape)).all(axis=1)
+        if not inside.all():
+            k = int(np.argmin(inside))
+            raise GridMapError(f"{name}[{k}] is {tiles[k].tolist()}, outside the {shape[0]} x {shape[1]} map")
+        return tiles
+
+    def _refuse_bad(self, task, even_blocked):
+        tiles = self._places("errands", task.errands)
+        grid = self.fleet.grid
+        if self._free is None or self._free[0] is not grid:
+            self._free = grid, footprint_free(grid.costs > 0, self.fleet.settings.size)
+        blocked = ~self._free[1][tuple(tiles.T)]
+        if blocked.any() and not even_blocked:
+            raise GridMapError(
+                f"errands[{np.argmax(blocked)}] is {tiles[np.argmax(blocked)].tolist()}, which is blocked"
+            )
+
+
+def _same(one, other):
+    return one.as_dict() | {"priority": 0} == other.as_dict() | {"priority": 0}

@@ -1,0 +1,18 @@
+"""The robots that a call tells of."""
+
+import numpy as np
+
+from .task import Name
+
+
+class Robots:
+    """names: N; tiles: (N, 2) int64 [row, col]; headings: (N,) int64, -1: any; number: {name: its place}"""
+
+    def __init__(self, names: list[Name], tiles: np.ndarray, headings: np.ndarray):
+        self.names, self.tiles, self.headings = names, tiles, headings
+        self.number: dict[Name, int] = {name: k for k, name in enumerate(names)}
+
+
+def straight(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """(..., 2), (..., 2) tiles -> (...) moves between them on an empty map"""
+    return np.abs(one - other).sum(axis=-1)

@@ -1,0 +1,106 @@
+"""Charging and parking: the tasks that the dispatcher makes itself."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .robots import Robots
+from .settings import DispatchSettings
+from .task import Name, RobotState, Task, TaskEvent, TaskState, TaskStatus
+
+CHARGE, PARK = "charge", "park"
+
+
+@dataclass
+class Stay:
+    """A robot's stay on a tile, or its way there."""
+
+    kind: str
+    tile: tuple[int, int]
+    there: bool = False
+    history: list[TaskEvent] = field(default_factory=list)
+
+
+class Stays:
+    """Who charges and who parks where. A tile is one robot's until that leaves it, or is removed.
+
+    chargers, parking: (K, 2) tiles
+    """
+
+    def __init__(self, settings: DispatchSettings, chargers: np.ndarray, parking: np.ndarray):
+        self._settings = settings
+        self._tiles = {CHARGE: np.unique(chargers, axis=0), PARK: np.unique(parking, axis=0)}
+        self._stays: dict[Name, Stay] = {}
+        self._low: set[Name] = set()  # robots whose batteries are low, whether there is a charger for them or not
+
+    def charges(self, robot: Name) -> bool:
+        """Does it charge, or would it have to?"""
+        return robot in self._low
+
+    def goal_of(self, robot: Name) -> tuple[int, int] | None:
+        stay = self._stays.get(robot)
+        return stay.tile if stay else None
+
+    def leave(self, robot: Name) -> None:
+        self._stays.pop(robot, None)
+
+    def remove(self, robot: Name) -> None:
+        self.leave(robot)
+        self._low.discard(robot)
+
+    def recharge(self, crew: Robots, charges: dict, of_robot: dict, fleet, now: float) -> list[Name]:
+        """Let those leave chargers that are charged, and give chargers to others, the lowest battery first -> names
+        that have to charge. Who has begun a task ends it first."""
+        if not len(self._tiles[CHARGE]):
+            return []
+        low = []
+        for name in crew.names:
+            charge = charges.get(name, 1.0)
+            record = of_robot.get(name)
+            if name in self._low and charge >= self._settings.charged_at:
+                self.remove(name)
+            busy = record is not None and record.status == TaskStatus.BEGUN
+            if charge < self._settings.charge_below and not busy and name not in self._low:
+                self._low.add(name)
+                self.leave(name)
+            if name in self._low and name not in self._stays:
+                low.append((charge, crew.number[name]))
+        self._settle(CHARGE, crew, [number for _, number in sorted(low)], fleet, now)
+        return [name for name in crew.names if name in self._low]
+
+    def park(self, crew: Robots, idle: list[int], fleet, now: float) -> None:
+        """Send robots (numbers in the crew) that have nothing to do to parking tiles."""
+        self._settle(PARK, crew, [k for k in idle if crew.names[k] not in self._stays], fleet, now)
+        for robot, stay in self._stays.items():
+            number = crew.number.get(robot)
+            there = stay.there if number is None else tuple(crew.tiles[number].tolist()) == stay.tile
+            if there and not stay.there:
+                stay.history.append(TaskEvent(now, "errand", robot, 1))
+            stay.there = there
+
+    def _settle(self, kind, crew, numbers, fleet, now):
+        """Give each of some robots the nearest tile that nobody has, in this order."""
+        taken = {stay.tile for stay in self._stays.values()}
+        free = [tile for tile in map(tuple, self._tiles[kind].tolist()) if tile not in taken]
+        for number in numbers:
+            if not free:
+                return
+            goals = np.array(free)
+            place = np.broadcast_to(crew.tiles[number], goals.shape)
+            far, _ = fleet.distances(place, np.full(len(goals), crew.headings[number]), goals)
+            nearest = int(np.argmin(far))
+            if np.isfinite(far[nearest]):
+                name = crew.names[number]
+                history = [TaskEvent(now, "submitted"), TaskEvent(now, "assigned", name)]
+                self._stays[name] = Stay(kind, free.pop(nearest), False, history)
+
+    def states(self) -> dict[Name, TaskState]:
+        found = {}
+        for robot, stay in self._stays.items():
+            id, status = f"{stay.kind}:{robot}", TaskStatus.BEGUN if stay.there else TaskStatus.ASSIGNED
+            task = Task([stay.tile], robots=[robot])
+            found[id] = TaskState(id, task, status, robot, int(stay.there), tuple(stay.history), stay.kind)
+        return found
+
+    def robots(self) -> dict[Name, RobotState]:
+        return {robot: RobotState(stay.kind, f"{stay.kind}:{robot}") for robot, stay in self._stays.items()}
