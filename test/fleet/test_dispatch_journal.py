@@ -38,7 +38,7 @@ def work(path, seed=0):
         known.append((os.path.getsize(path), shown(dispatcher)))
 
     note()
-    for step in range(12):
+    for step in range(6):
         for _ in range(int(rng.integers(0, 3))):
             dispatcher.submit(Task(rng.integers(0, 6, (2, 2)), int(rng.integers(0, 3)), due=float(step + 30)))
             note()
@@ -46,12 +46,12 @@ def work(path, seed=0):
         note()
         places = {name: goal.tolist() if goal[0] >= 0 else places[name] for name, goal in zip(places, goals)}
         ids = [id for id, state in dispatcher.states().items() if state.status in OPEN]
-        if step == 5:
+        if step == 2:
             dispatcher.cancel(ids[0])
-        if step == 7:
+        if step == 3:
             dispatcher.remove("a", why="on fire")
             del places["a"]
-        if step == 8:
+        if step == 4:
             dispatcher.reprioritise(ids[-1], 7)
         note()
     dispatcher.close()
@@ -62,7 +62,7 @@ def test_a_file_that_is_cut_at_any_byte_is_what_was_known_then(tmp_path, monkeyp
     monkeypatch.setattr(os, "fsync", lambda _: None)  # thousands of files
     known = work(tmp_path / "whole")
     content = (tmp_path / "whole").read_bytes()
-    assert len(content) == known[-1][0] and len({size for size, _ in known}) > 20
+    assert len(content) == known[-1][0] and len({size for size, _ in known}) > 10
     cut = tmp_path / "cut"
     for size in range(known[0][0], len(content) + 1):
         cut.write_bytes(content[:size])

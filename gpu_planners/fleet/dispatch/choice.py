@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...settings import Described
 from .matching import NONE, match
 from .pool import Pool
 from .robots import Robots, straight
@@ -27,7 +26,7 @@ class Choice:
     """Chooses tasks for robots that have not begun one."""
 
     def __init__(self, settings: DispatchSettings):
-        self._settings: Described = settings
+        self._settings = settings
         self._turn = 0  # of the robots under way that are reconsidered
 
     def choose(

@@ -95,7 +95,7 @@ class Stays:
                 self._stays[name] = Stay(kind, free.pop(nearest), False, history)
 
     def states(self) -> dict[Name, TaskState]:
-        found = {}
+        found: dict[Name, TaskState] = {}
         for robot, stay in self._stays.items():
             id, status = f"{stay.kind}:{robot}", TaskStatus.BEGUN if stay.there else TaskStatus.ASSIGNED
             task = Task([stay.tile], robots=[robot])
