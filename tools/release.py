@@ -24,10 +24,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 NUMBER = r"\d+\.\d+\.\d+"
+INNER = "gpu_planners_msgs", "gpu_planners_moveit"  # packages inside of gpu_planners'
+MANIFESTS = "package.xml", *(f"{name}/package.xml" for name in INNER)
 VERSIONS = {  # file: what the version stands between
     "gpu_planners/__init__.py": r'(?m)(?<=^__version__ = ")[^"]+',
-    "package.xml": r"(?<=<version>)[^<]+",
-    "gpu_planners_msgs/package.xml": r"(?<=<version>)[^<]+",
+    **dict.fromkeys(MANIFESTS, r"(?<=<version>)[^<]+"),
     "CITATION.cff": r"(?m)(?<=^version: ).+",
     "CHANGELOG.rst": rf"(?m)^{NUMBER}(?= \()",  # its first heading
 }
@@ -47,7 +48,7 @@ def problems(root):
     named, told = versions(root), []
     if len(set(named.values())) > 1:
         told.append("versions differ: " + ", ".join(f"{file}: {version}" for file, version in named.items()))
-    for file in ("package.xml", "gpu_planners_msgs/package.xml"):
+    for file in MANIFESTS:
         if NOBODY in (root / file).read_text("utf-8"):
             told.append(f"{file}: maintainer: {NOBODY} is nobody; fill in who receives the build farm's mail")
     date = re.search(DATED, (root / "CHANGELOG.rst").read_text("utf-8"))
@@ -135,18 +136,19 @@ def packages(root, pythons):
 
 
 def upstream(root, folder):
-    """Both ROS packages of what git has, side by side with one changelog, in an archive in a folder -> its path.
+    """The ROS packages of what git has, side by side with one changelog, in an archive in a folder -> its path.
 
-    bloom and the build farm do not look inside a package, where gpu_planners_msgs lies. "tar" is bloom's word for such
-    an upstream.
+    bloom and the build farm do not look inside a package, where the others lie. "tar" is bloom's word for such an
+    upstream.
     """
     version = versions(root)["gpu_planners/__init__.py"]
     with tempfile.TemporaryDirectory() as place:
         top = Path(place, f"gpu_planners-{version}")
         run("git", "clone", "-q", root, top / "gpu_planners")
         shutil.rmtree(top / "gpu_planners/.git")
-        shutil.move(top / "gpu_planners/gpu_planners_msgs", top)
-        shutil.copy(root / "CHANGELOG.rst", top / "gpu_planners_msgs")
+        for name in INNER:
+            shutil.move(top / "gpu_planners" / name, top)
+            shutil.copy(root / "CHANGELOG.rst", top / name)
         shutil.copy(root / "LICENSE", top)
         folder.mkdir(exist_ok=True)
         with tarfile.open(folder / f"{top.name}-ros.tar.gz", "w:gz") as archive:

@@ -54,16 +54,16 @@ def test_one_command_sets_the_version_everywhere(checkout):
     assert "2031-02-02" in release.problems(checkout)[0]
 
 
-@pytest.mark.parametrize("file", ["package.xml", "gpu_planners_msgs/package.xml"])
+@pytest.mark.parametrize("file", release.MANIFESTS)
 def test_a_release_needs_a_maintainer(checkout, file):
-    """Of both packages; whoever releases fills in a real one."""
+    """Of all packages; whoever releases fills in a real one."""
     before = release.problems(checkout)
     shutil.copy(ROOT / file, checkout / file)
     (told,) = set(release.problems(checkout)) - set(before)
     assert told.startswith(f"{file}: maintainer: {release.NOBODY}")
 
 
-def test_bloom_finds_both_packages_in_what_is_released(tmp_path):
+def test_bloom_finds_all_packages_in_what_is_released(tmp_path):
     """It looks no further below a folder with a package.xml."""
     if subprocess.run(["git", "rev-parse"], cwd=ROOT, capture_output=True).returncode:
         pytest.skip("no git checkout")
@@ -80,7 +80,7 @@ def test_bloom_finds_both_packages_in_what_is_released(tmp_path):
             found.add(folder.name)
         else:
             todo += [each for each in folder.iterdir() if each.is_dir()]
-    assert found == {"gpu_planners", "gpu_planners_msgs"}
+    assert found == {"gpu_planners", "gpu_planners_msgs", "gpu_planners_moveit"}
 
 
 @pytest.mark.parametrize("version", ["1.2", "v1.2.3", "1.2.3rc1"])
@@ -122,7 +122,11 @@ def test_the_wheel_holds_the_package_and_its_shared_files(packages):
     assert modules - names == set()
     share = "/data/share/gpu_planners/"
     assert {name.split(share)[1] for name in names if share in name} == shared_files(ROOT)
-    assert not [name for name in names if name.startswith(("test/", "benchmarks/", "gpu_planners_msgs/", "examples/"))]
+    assert not [
+        name
+        for name in names
+        if name.startswith(("test/", "benchmarks/", "gpu_planners_msgs/", "gpu_planners_moveit/", "examples/"))
+    ]
 
 
 def required(name, extras=frozenset(), found=None):
