@@ -88,7 +88,9 @@ EXTRAS = {
         "coal>=3.0",
         "example-robot-data>=4.3",
         "hypothesis>=6.100",
+        "jsonschema>=4.10",
         "mypy>=2.4,<2.5",  # others find other things, and so does another ruff
+        "paho-mqtt>=1.6,<3",
         "pin>=3.0",
         "pyarrow>=16,<27",
         "pytest>=7.4",
@@ -96,6 +98,7 @@ EXTRAS = {
         "pytest-xdist>=3.5",
         "ruff>=0.17,<0.18",
     ],
+    "vda5050": ["paho-mqtt>=1.6,<3"],
     "verify": ["coal>=3.0", "pin>=3.0"],
     "view": ["matplotlib>=3.7", "viser>=1.1,<2"],
 }

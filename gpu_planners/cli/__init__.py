@@ -1,4 +1,4 @@
-"""The command `gpu-planners`: info | plan | verify | view | dataset | learn | compile | demo | bench |
+"""The command `gpu-planners`: info | plan | verify | view | dataset | learn | vda5050 | compile | demo | bench |
 completion.
 
 Exit codes: 0 done; 1 it failed while running; 2 the command line or an input is wrong, or something needed is not

@@ -27,6 +27,7 @@ EXTRAS = {  # extra of setup.py: (modules that show that it is there, what it is
     "view": (("matplotlib", "viser"), "pictures and the browser view"),
     "mpi": (("mpi4py",), "one search by several GPUs or machines"),
     "dask": (("distributed",), "batches shared by Dask's workers"),
+    "vda5050": (("paho",), "vehicles that speak VDA 5050"),
     "sim": (("mujoco",), "motions executed in physics"),
     "test": (("pytest", "hypothesis", "pinocchio", "coal"), "tests"),
     "bench": (("pinocchio", "coal", "ompl"), "the benchmarks' peers"),

@@ -40,6 +40,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_view(commands)
     _add_dataset(commands)
     _add_learn(commands)
+    _add_vda5050(commands)
     _add_compile(commands)
     text = "plan through the real nodes: a robot's motions, paths of many agents, a fleet"
     commands.add_parser("demo", help=text, add_help=False)
@@ -205,6 +206,42 @@ def _add_learn(commands):
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
 
 
+def _add_vda5050(commands):
+    parser = commands.add_parser(
+        "vda5050",
+        help="be the fleet control of vehicles that speak VDA 5050, through an MQTT broker",
+        description="Send vehicles that speak VDA 5050 (2.1 and 3.0) on errands, so that no two ever meet.",
+        epilog=f"docs/vda5050.md has the topics and the settings. {CODES}",
+    )
+    parser.add_argument("map", type=_file, help="map_server .yaml, MovingAI .map, or a layout: LIF as .json or .lif")
+    what = parser.add_argument_group("the fleet")
+    _add(what, "--errands", "FILE", "errands to begin with, JSON", type=_file)
+    _add(what, "--until-done", None, "end when all errands are over", action="store_true")
+    _add(what, "--zones", "FILE", "a zoneSet of VDA 5050 3.0, JSON", type=_file)
+    _add(what, "--layout", "ID", "which layout of a LIF, where it has several", default="")
+    _add(what, "--tile-size", "METRES", "side of a tile (default: a cell of the map)", type=float, default=0.0)
+    _add_list(what, "--set", "NAME=VALUE", "of the fleet, as the node's parameters: step_s=0.8 clearance=0.1")
+    _add_list(what, "--speak", "NAME=VALUE", "of messages: answer_s=2 interface=uagv map_id=hall")
+    text = "where it is kept what vehicles may do, and errands, for when this is started again"
+    _add(what, "--state-file", "FILE", text, default="")
+    _add(what, "--seconds", "SECONDS", "end after that long", type=float, default=0.0)
+    _add(what, "--write-lif", "FILE", "write the layout as LIF, and end")
+    broker = parser.add_argument_group("the broker")
+    _add(broker, "--broker", "HOST[:PORT]", "(default: %(default)s; port 1883, or 8883 with TLS)", default="localhost")
+    text = "of the broker; its password is in the file, or in the variable GPU_PLANNERS_MQTT_PASSWORD"
+    _add(broker, "--user", "NAME", text, default="")
+    _add(broker, "--password-file", "FILE", "with the password in its first line", type=_file)
+    _add(broker, "--tls", None, "encrypt, and believe the certificates of this system", action="store_true")
+    _add(broker, "--ca", "FILE", "encrypt, and believe the certificates in this file", type=_file)
+    _add(broker, "--certificate", "FILE", "by which this client shows who it is", type=_file)
+    _add(broker, "--key", "FILE", "of that certificate", type=_file)
+    text = "of VDA 5050 that is spoken, several with commas (default: %(default)s)"
+    _add(broker, "--versions", "VERSIONS", text, default="2.1,3.0")
+    text = "put simulated vehicles on free tiles, too, to try all this without any"
+    _add(parser.add_argument_group("without vehicles"), "--simulate", "N", text, type=int, default=0)
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+
+
 def _add_compile(commands):
     parser = commands.add_parser(
         "compile",
@@ -256,7 +293,8 @@ def _add_list(group, name, metavar, text, action="extend", **options):
 
 
 def _add(group, name, metavar, text, **options):
-    group.add_argument(name, metavar=metavar, help=text, **options)
+    """metavar: None for a flag"""
+    group.add_argument(name, **({"metavar": metavar} if metavar else {}), help=text, **options)
 
 
 def _file(text):

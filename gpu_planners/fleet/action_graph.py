@@ -21,6 +21,8 @@ class ActionGraph:
     blind: (N,) bool, who does not tell its heading? It is allowed turns only together with the move that follows them,
         by which one sees that it has turned
     barred: (rows, cols) int32, 0: agents may enter; k + 1: only agent k may; -1: nobody may
+    one_way: (rows, cols, 4) bool, the moves out of a tile to the east, south, west, north that nobody may make; None:
+        all may be made
     tiles: (N, most + 1, 2) int64, headings: (N, most + 1) int64: the state of each agent, then those after each planned
         action
     """
@@ -33,6 +35,7 @@ class ActionGraph:
         self._holder = np.full(count, -1)  # who is on a tile, or is going there
         self.most = most
         self.barred = np.zeros(shape, np.int32)
+        self.one_way: np.ndarray | None = None
         self.planned = self.allowed = np.zeros(0, np.int64)
         self.blind = np.zeros(0, bool)
         self._there = np.zeros(0, bool)  # who holds tiles?
@@ -123,7 +126,7 @@ class ActionGraph:
         shut = (bar != 0) & (bar != agents + 1)
         if blocked is not None:
             shut |= blocked[tuple(end.T)]
-        agents = agents[~(shut & moves)]
+        agents = agents[~(shut & moves) & ~self.against(self.tiles[agents, k], end)]
         k = self.allowed[agents]
         covered, turn = self._covered(self.tiles[agents, k + 1]), self._turn[agents, k + 1]
         free = self._over[covered] == turn
@@ -152,8 +155,18 @@ class ActionGraph:
                 new = not (self.tiles[a, :k] == end).all(axis=1).any()
                 free = (self._over[self._covered(end[None])[0]] == self._turn[a, j]).all()
                 opened = self.barred[tuple(end)] in (0, a + 1) and not (blocked is not None and blocked[tuple(end)])
-                found[i] = new and free and opened
+                with_lane = not self.against(self.tiles[a, j - 1][None], end[None])[0]
+                found[i] = new and free and opened and with_lane
         return found
+
+    def against(self, tiles: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """(K,) bool, does a move from tiles (K, 2) to the next ones (K, 2) go against a one-way lane?"""
+        rows, cols = (ends - tiles).T
+        moves = (rows != 0) | (cols != 0)
+        if self.one_way is None:
+            return np.zeros(len(tiles), bool)
+        out = (*tiles.T, np.where(cols != 0, 1 - cols, 2 - rows))
+        return moves & self.one_way[out]
 
     def drop_turns(self, agents: np.ndarray) -> None:
         """Forget what agents (K,) are not allowed yet, which is turns alone."""

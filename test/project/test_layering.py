@@ -23,6 +23,7 @@ DISTRIBUTION_OF_IMPORT = {
     "pinocchio": "pin",
     "numba_cuda": "numba-cuda",
     "cuda": "numba-cuda",
+    "paho": "paho-mqtt",
 }
 # Modules that are imported only where the extra that they need is asked for.
 NEEDS_EXTRA = {
@@ -33,6 +34,7 @@ NEEDS_EXTRA = {
     "gpu_planners.verify.paths": "verify",
     "gpu_planners.verify.scene": "verify",
     "gpu_planners.verify.shapes": "verify",
+    "gpu_planners.vda5050.broker": "vda5050",
 }
 MODULES_OF_EXTRAS = {"coal", "matplotlib", "numba_cuda", "ompl", "pinocchio", "pyarrow", "toppra", "tqdm", "viser"}
 ROSDEP_KEY = {"pillow": "python3-pil", "pyyaml": "python3-yaml"}

@@ -1,5 +1,6 @@
 """What the agents of a running fleet have really done, who stands, and where nobody may be sent because of that."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,17 @@ class FollowedFleet(KnownAgents):
         self.began = -np.inf
         self._moved = False  # has an agent arrived, or a tile been freed, since actions were allowed last?
         self._off = self._doubted = self._begins = np.zeros(0, bool)
+        self.standing: set[str] = set()  # who says that it stays where it is for a while, whatever it is told
+        self._withdrawn: set[str] = set()
+
+    def withdraw(self, ids: Iterable[str]) -> None:
+        """Agents say that they stand, and have forgotten what they were told: as of the next step they hold the tile
+        that they are on, if nobody else does, and no other."""
+        self._withdrawn |= {id for id in ids if id in self._number}
+
+    def _of(self, ids):
+        """(K,) numbers of those of some agents that are on the map"""
+        return np.array(sorted(self._number[id] for id in ids if id in self._number), np.int64)
 
     def _silent(self, now):
         agents, after = self._agents, self._values.silent_after_s
@@ -195,7 +207,7 @@ class FollowedFleet(KnownAgents):
         end, now = (graph.tiles[agents, graph.allowed[agents] + k] for k in (1, 0))
         bar = graph.barred[tuple(end.T)]
         shut = ((bar != 0) & (bar != agents + 1)) | self.places.blocked[tuple(end.T)]
-        return bool((shut & (end != now).any(axis=1)).any())
+        return bool((shut & (end != now).any(axis=1) | graph.against(now, end)).any())
 
     # ---- what is kept on disk ----
 

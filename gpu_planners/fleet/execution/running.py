@@ -15,6 +15,7 @@ Times are seconds of the node's clock.
 import time
 from collections import deque
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,6 +38,27 @@ LEAST_DEAD = 256  # that many agents must have left before the planner is made a
 TOLD_AGAIN = 2.0  # times that an action takes: one whose agent has not moved by then is told again
 
 
+class Lanes(NamedTuple):
+    """What moves cost on a map, and which of them nobody may make: ActionGraph.one_way"""
+
+    guidance: Guidance
+    one_way: np.ndarray | None
+
+
+class Told(NamedTuple):
+    """What an agent may do, and what is planned beyond that.
+
+    tiles: (K, 2) where it is, then after each action that it may do; planned: (L, 2) those after these
+    goal: (2,) tile, -1: none; reached: has it been there? stands: is it taken to stand where it is?
+    """
+
+    tiles: np.ndarray
+    planned: np.ndarray
+    goal: np.ndarray
+    reached: bool
+    stands: bool
+
+
 class RunningFleet(FollowedFleet):
     """The agents of a fleet, their goals and its planner.
 
@@ -48,6 +70,7 @@ class RunningFleet(FollowedFleet):
         self.guidance_fault = ""
         self._now = -np.inf
         self._ticks = 0  # of the planner
+        self._lanes: Lanes | None = None
         self._counted, self._recent = 0, deque[int]()
         self.step_times: deque[float] = deque(maxlen=100)
 
@@ -64,13 +87,14 @@ class RunningFleet(FollowedFleet):
             self._file = StateFile(values.state_file)
         self._values = values
 
-    def take_map(self, grid: GridMap) -> None:
+    def take_map(self, grid: GridMap, lanes: Lanes | None = None) -> None:
         """Run on this map from now on. Agents keep their places where it covers the same tiles as the one before."""
-        before, self._grid = self._grid, grid
+        before, self._grid, self._lanes = self._grid, grid, lanes
         if before is None or _frame(before) != _frame(grid):
             self._open(self._values)
             return
         self.places = Places(grid, self._values.fleet.size)
+        self._take_lanes()
         self._plan_anew()  # else agents are allowed what was planned before the map changed
         self._find_goals(np.arange(len(self._agents)))
 
@@ -111,10 +135,15 @@ class RunningFleet(FollowedFleet):
             self._waiting |= {id: self._agents[number].copy() for id, number in self._number.items()}
             for agent in self._waiting.values():
                 agent["busy"], agent["reached"], agent["stands"] = 0, False, False
+        self._take_lanes()
         self._agents = self._agents[stay]
         self._off, self._doubted, self._begins = (old[stay] for old in (self._off, self._doubted, self._begins))
         self._ids = [self._ids[number] for number in stay]
         self._number = {id: number for number, id in enumerate(self._ids)}
+
+    def _take_lanes(self):
+        if self._lanes is not None:
+            self.planner.guidance, self._graph.one_way = self._lanes.guidance, self._lanes.one_way
 
     # ---- agents that leave ----
 
@@ -124,6 +153,8 @@ class RunningFleet(FollowedFleet):
             self._note_gone(id)
             for known in (self._waiting, self._goals, self.faults, self.clashes, self.goal_faults):
                 known.pop(id, None)
+            self.standing.discard(id)
+            self._withdrawn.discard(id)
             if id in self._left_behind:
                 self.free([id])
             if id in self._number:
@@ -245,6 +276,8 @@ class RunningFleet(FollowedFleet):
         for number in np.flatnonzero(outside):
             self._misplaced(self._ids[number], agents["point"][number], "is outside the map, or not finite")
         settled = self._settled(now) if len(there) else np.zeros(0, int)
+        withdrawn = self._of(self._withdrawn)
+        settled = np.union1d(settled, withdrawn[(tiles[withdrawn, 0] >= 0) & ~(faulty | self._doubted)[withdrawn]])
         agents["silent"], agents["late"] = self._silent(now), self._late(now)
         for number in np.flatnonzero(agents["silent"] & (agents["older"] > 0)):
             behind, after = agents["stamp"][number] - agents["older"][number], self._values.silent_after_s
@@ -252,11 +285,14 @@ class RunningFleet(FollowedFleet):
             what += f"; a clock that was set back counts after {after:g} s"
             self._misplaced(self._ids[number], agents["point"][number], what)
         stands = agents["silent"] | agents["late"] | faulty | outside | self._off | self._doubted
+        stands[self._of(self.standing)] = True
         if len(settled) or (stands & ~agents["stands"]).any() or self._someone_fits() or self._someone_is_barred():
             self._plan_anew()
         moves = graph.movable(settled, tiles[settled])
         placed = settled[moves]
+        self._withdrawn -= {self._ids[number] for number in placed}
         stands[placed] = self._off[placed] = False
+        stands[self._of(self.standing)] = True
         agents["number"][placed] += graph.allowed[placed] + 1  # whatever it was told does not count any more
         graph.remove(placed)
         graph.place(placed, tiles[placed], faces[placed])
@@ -388,6 +424,22 @@ class RunningFleet(FollowedFleet):
         return [self._ids[number] for number in numbers if self._agents["there"][number]]
 
     # ---- what agents are told ----
+
+    def told(self, id: str) -> Told | None:
+        """What an agent was told, as of the last step or news; None for one that is not on the map."""
+        number = self._number.get(id)
+        if number is None:
+            return None
+        graph, agent = self._graph, self._agents[number]
+        allowed, planned = int(graph.allowed[number]), int(graph.planned[number])
+        states = graph.tiles[number].copy()
+        return Told(
+            states[: allowed + 1],
+            states[allowed + 1 : planned + 1],
+            agent["goal"].copy(),
+            bool(agent["reached"]),
+            bool(agent["stands"]),
+        )
 
     def _told(self, numbers, now, took):
         """What some agents (K,) are told now. took: seconds of planning -> FleetStep"""

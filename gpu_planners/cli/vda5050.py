@@ -1,0 +1,146 @@
+"""gpu-planners vda5050: fleet control for vehicles that speak VDA 5050."""
+
+import argparse
+import os
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from .errors import InputError, NoAnswerError, require
+from .motions import assigned
+
+PASSWORD = "GPU_PLANNERS_MQTT_PASSWORD"
+LOOK_S = 0.25  # between two looks at what is wrong
+
+
+def run(options: argparse.Namespace, _rest: list[str]) -> None:
+    require("paho.mqtt", "vda5050", "pip install 'gpu_planners[vda5050]'")
+    from ..fleet.execution.rules import Rules
+    from ..vda5050.control import FleetControl
+    from ..vda5050.errands import Errands, read_errands
+    from ..vda5050.layout import write_lif
+    from ..vda5050.settings import Speaking
+    from ..vda5050.zones import read_zones
+
+    speaking = Speaking(**assigned("--speak", options.speak, Speaking))
+    layout = _layout(options, speaking.map_id)
+    if options.write_lif:
+        write_lif(options.write_lif, layout)
+        return
+    given = assigned("--set", options.set, Rules)
+    if options.state_file:
+        given["state_file"] = options.state_file
+    rules = Rules(**given)
+    address, versions = _address(options), tuple(filter(None, options.versions.split(",")))
+    zones = read_zones(options.zones, layout)[0].content if options.zones else None
+    errands = Errands(f"{options.state_file}.errands" if options.state_file else "")
+    for errand in read_errands(options.errands, layout) if options.errands else ():
+        errands.take(errand)
+    control = FleetControl(layout, address, rules, speaking, versions, zones, errands)
+    vehicles = _simulated(options.simulate, address, versions, control) if options.simulate else []
+    stop = threading.Event()
+    threads = [threading.Thread(target=control.run, args=(stop,))]
+    if vehicles:
+        from ..vda5050.simulated import simulate
+
+        threads.append(threading.Thread(target=simulate, args=(vehicles, stop)))
+    for thread in threads:
+        thread.start()
+    try:
+        _watch(options, control)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+        for vehicle in vehicles:
+            vehicle.sign_off()
+        control.close()
+    failed = [f"{one.id}: {one.text}" for one in errands.by_id.values() if one.state == "FAILED"]
+    if options.until_done and failed:
+        raise NoAnswerError(f"{len(failed)} errands failed: {'; '.join(failed)}")
+
+
+def _layout(options, map_id):
+    from ..fleet.execution.places import coarser
+    from ..grid.maps.map_files import load_map_yaml
+    from ..grid.maps.movingai import load_movingai_map
+    from ..vda5050.layout import Layout, read_lif
+
+    path = Path(options.map)
+    kind = path.suffix.lower()
+    if kind in (".json", ".lif"):
+        layout = read_lif(path, options.layout)
+        return replace(layout, map_id=map_id) if map_id else layout
+    grid = (load_map_yaml if kind in (".yaml", ".yml") else load_movingai_map)(path, connectivity=4)
+    return Layout(coarser(grid, options.tile_size), map_id or path.stem)
+
+
+def _address(options):
+    from ..vda5050.broker import Address
+
+    host, colon, port = options.broker.rpartition(":")
+    if colon and not port.isdecimal():
+        raise InputError(f"--broker '{options.broker}': '{port}' is no port; allowed: HOST or HOST:PORT")
+    password = os.environ.get(PASSWORD, "")
+    if options.password_file:
+        password = Path(options.password_file).read_text(encoding="utf-8").partition("\n")[0]
+    return Address(
+        host if colon else options.broker,
+        int(port) if colon else 0,
+        options.user,
+        password,
+        options.tls,
+        options.ca or "",
+        options.certificate or "",
+        options.key or "",
+    )
+
+
+def _simulated(count, address, versions, control):
+    from ..vda5050.simulated import SimulatedVehicle
+    from ..vda5050.versions import VERSIONS
+
+    layout, rules = control.layout, control.rules
+    tiles = np.argwhere(layout.grid.costs > 0)
+    if not 0 < count <= len(tiles):
+        raise InputError(f"--simulate {count}; allowed: 1 .. {len(tiles)}, as many as there are free tiles")
+    size = layout.grid.resolution
+    side, speed = size * (rules.fleet.size - 2 * rules.clearance), size / rules.step_s
+    chosen = np.random.default_rng(0).permutation(len(tiles))[:count]
+    return [
+        SimulatedVehicle(
+            address,
+            VERSIONS[versions[k % len(versions)]],
+            f"{k:04}",
+            (*layout.point(tile), 0.0),
+            layout.map_id,
+            speed,
+            side=side,
+            seed=k,
+            interface=control.speaking.interface,
+        )
+        for k, tile in enumerate(tiles[chosen].tolist())
+    ]
+
+
+def _watch(options, control):
+    """Say what is new until it is time to end."""
+    began, shown, states = time.monotonic(), set(), {}
+    while not options.seconds or time.monotonic() - began < options.seconds:
+        time.sleep(LOOK_S)
+        faults = {*control.all_faults()} | ({f"broker: {control.broker.fault}"} if control.broker.fault else set())
+        for text in sorted(faults - shown):
+            print(f"warning: {text}", file=sys.stderr, flush=True)
+        shown = faults
+        every = list(control.errands.by_id.values())
+        for errand in every:
+            if states.get(errand.id) != errand.state and not options.quiet:
+                states[errand.id] = errand.state
+                by = f" by {errand.vehicle}" if errand.vehicle else ""
+                print(f"{errand.id} {errand.state}{by}{': ' + errand.text if errand.text else ''}", flush=True)
+        if options.until_done and all(errand.over for errand in every):
+            return

@@ -1,0 +1,535 @@
+"""Fleet control: vehicles that speak VDA 5050, the planner of a fleet behind them.
+
+What vehicles report goes to a RunningFleet, as from any other robots; what that allows each of them becomes its order.
+One thread does all of it, in `poll`; the broker's own thread only puts messages into a queue.
+"""
+
+import json
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from threading import Event
+from typing import Any
+
+import numpy as np
+
+from ..errors import GpuPlannersError, SettingsError, error_text, one_line, shown
+from ..fleet.execution.rules import Rules
+from ..fleet.execution.running import Lanes, RunningFleet
+from .broker import Address, Arrived, Broker
+from .errands import ACTING, CANCELLED, DONE, FAILED, UNDERWAY, WAITING, Errand, ErrandError, Errands, errand_of
+from .layout import Layout
+from .messages import MessageError, check_header, opened, read_connection, read_factsheet, read_state, timestamp
+from .orders import MISMATCH, Composer, Order, way_of
+from .settings import Speaking
+from .vehicle import DRIVEN, KEEPS_ORDER, Asked, Vehicle
+from .versions import VERSIONS
+from .zones import ZoneSet, with_zones
+
+POLLS = 20  # in the time of a step
+LEAST_S, MOST_S = 0.005, 0.05  # between two polls
+TOPICS = ("connection", "state", "factsheet")
+MOST_FAULTS = 100  # bad messages whose texts are kept
+FASTEST = 2.0  # tiles in the time of a step (fleet/execution/reports.py)
+
+
+class FleetControl:
+    """A fleet of vehicles behind a broker.
+
+    layout: what they drive on; rules: of the fleet; speaking: of messages; versions: of "2.1" and "3.0"
+    zones: a zoneSet of 3.0, as its topic has it; errands: those to begin with, and where they are kept
+
+    vehicles: {id: Vehicle}; faults: {who or what: text} what is wrong now, refused messages among them
+    counts: how many messages were taken, refused, old, and orders sent
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        address: Address,
+        rules: Rules,
+        speaking: Speaking,
+        versions: Sequence[str] = tuple(VERSIONS),
+        zones: dict[str, Any] | None = None,
+        errands: Errands | None = None,
+    ) -> None:
+        self.rules, self.speaking = rules, speaking
+        self.layout = self._base = layout
+        self.zones: ZoneSet | None = None
+        self.vehicles: dict[str, Vehicle] = {}
+        self.faults: dict[str, str] = {}
+        self.counts = dict.fromkeys(("taken", "refused", "old", "orders"), 0)
+        self.errands = errands or Errands()
+        self.fleet = RunningFleet(rules)
+        self._run, self._made = format(time.time_ns() // 1_000_000, "x"), 0
+        self._began = time.monotonic()
+        self._told, self._last_status = -math.inf, b""
+        self._levels = {}
+        for name in versions:
+            if name not in VERSIONS:
+                raise SettingsError(f"version is {shown(name)}; allowed: {', '.join(VERSIONS)}")
+            version = VERSIONS[name]
+            self._levels[speaking.interface or version.interface, f"v{version.major}"] = version
+        self.take_zones(zones)
+        self._fresh = Event()  # the broker is there again
+        topics = [(f"{one}/{major}/+/+/{topic}", 1) for one, major in self._levels for topic in TOPICS]
+        topics.append((f"{speaking.topic}/errands", 1))
+        self.broker = Broker(address, f"{speaking.topic}-control", topics, connected=self._greet, lasting=True)
+        self.broker.start()
+
+    def close(self) -> None:
+        self.broker.close()
+
+    def _greet(self):
+        self._fresh.set()
+
+    # ---- the map ----
+
+    def take_zones(self, zones: dict[str, Any] | None) -> None:
+        """Go by this zone set from now on; None: by none. Raises LayoutError or MessageError; nothing changes then."""
+        found: ZoneSet | None = None
+        layout = self._base
+        if zones is not None:
+            found, layout = with_zones(zones, self._base)
+        guidance = layout.guidance()
+        lanes = None if guidance is None else Lanes(guidance, layout.forbidden)
+        self.fleet.take_map(layout.grid, lanes)
+        self.layout, self.zones = layout, found
+        for vehicle in self.vehicles.values():
+            vehicle.composer.layout = layout
+
+    # ---- one round ----
+
+    def run(self, stop: Event) -> None:
+        period = float(np.clip(self.rules.step_s / POLLS, LEAST_S, MOST_S))
+        while not stop.wait(period):
+            self.poll()
+
+    def poll(self) -> None:
+        """Take what has arrived, move the fleet if that is due, and tell vehicles what is new for them."""
+        now = time.monotonic()
+        if self._fresh.is_set():
+            self._fresh.clear()
+            for vehicle in self.vehicles.values():
+                self._ask(vehicle, "stateRequest", now)
+        heard: set[str] = set()
+        while not self.broker.arrived.empty():
+            self._take(self.broker.arrived.get(), now, heard)
+        self._report(heard, now)
+        self._follow_errands()
+        try:
+            due = self._all_told(now) and self.fleet.due(now)
+            if due:
+                self._assign()
+            step = self.fleet.step(now) if due else self.fleet.news(now)
+            if step is not None and due:
+                self.fleet.give_out(time.monotonic())
+            self.faults.pop("step", None)
+        except Exception as error:  # whatever it is, vehicles stand, and the next step may be right
+            self.fleet.began = now
+            self.faults["step"] = f"a step was not planned, all vehicles stand: {error_text(error)}"
+        if self.broker.up:
+            for vehicle in self.vehicles.values():
+                self._tell(vehicle, time.monotonic())
+            self._publish_status(now)
+
+    def _all_told(self, now):
+        """Before anybody moves: has everybody told where it is, who is there?"""
+        if self.fleet.steps:
+            return True
+        missing = [id for id, one in self.vehicles.items() if one.connection == "ONLINE" and one.state is None]
+        return not missing or now - self._began > self.rules.silent_after_s
+
+    # ---- what arrives ----
+
+    def _take(self, arrived: Arrived, now: float, heard: set[str]) -> None:
+        levels = arrived.topic.split("/")
+        if arrived.topic == f"{self.speaking.topic}/errands":
+            self._take_errands(arrived.payload, now)
+            return
+        what = levels[-1]
+        who = "/".join(levels[2:4])
+        try:
+            version = self._levels[levels[0], levels[1]]
+            message = opened(arrived.payload)
+            check_header(message, version, *levels[2:4])
+            vehicle = self._vehicle(who, version, "/".join(levels[:4]), now)
+            if what == "connection":
+                vehicle.connection = read_connection(message, version)
+            elif what == "factsheet":
+                vehicle.factsheet = read_factsheet(message, version)
+                self._judge(vehicle)
+            elif arrived.retained:  # nobody knows how old it is
+                self.counts["old"] += 1
+            else:
+                state = read_state(message, version)
+                if vehicle.is_newer(state, now, self.rules.silent_after_s):
+                    vehicle.hear(state, now)
+                    heard.add(vehicle.id)
+                else:
+                    self.counts["old"] += 1
+            self.counts["taken"] += 1
+            self.faults.pop(f"{who} {what}", None)
+        except MessageError as error:
+            self.counts["refused"] += 1
+            if len(self.faults) < MOST_FAULTS or f"{who} {what}" in self.faults:
+                self.faults[f"{who} {what}"] = one_line(f"a message of {who} on {what} was refused: {error}")
+
+    def _vehicle(self, id, version, level, now):
+        known = self.vehicles.get(id)
+        if known is None or known.version != version:
+            if known is None and len(self.vehicles) >= self.rules.max_agents:
+                raise MessageError(f"there are {len(self.vehicles)} vehicles; allowed: {self.rules.max_agents}")
+            tolerance = self.rules.tolerance * self.layout.grid.resolution
+            composer = Composer(version, self.layout, tolerance, self.speaking.most_nodes)
+            known = self.vehicles[id] = Vehicle(id, version, level, composer)
+            self._ask(known, "factsheetRequest", now)
+            self._ask(known, "stateRequest", now)
+        return known
+
+    def _judge(self, vehicle):
+        """Does a vehicle fit into its tiles?"""
+        sheet, size, resolution = vehicle.factsheet, self.rules.fleet.size, self.layout.grid.resolution
+        room = (size - 2 * self.rules.clearance) * resolution
+        vehicle.faults.pop("size", None)
+        if max(sheet.width, sheet.length) > room + 1e-9:
+            vehicle.faults["size"] = (
+                f"is {sheet.length:g} x {sheet.width:g} m; allowed: {room:g} m, {size} tiles of {resolution:g} m less "
+                f"the clearance of {self.rules.clearance:g} tiles on each side; it is not sent anywhere"
+            )
+        fastest = FASTEST * resolution / (self.rules.step_s * self.rules.fleet.ticks_per_move)
+        vehicle.faults.pop("speed", None)
+        if sheet.speed > fastest:
+            vehicle.faults["speed"] = (
+                f"drives up to {sheet.speed:g} m/s; places that it cannot have come to by {fastest:g} m/s are doubted: "
+                "make step_s shorter"
+            )
+        vehicle.composer.most = min(self.speaking.most_nodes, sheet.most_nodes or self.speaking.most_nodes)
+
+    # ---- what the fleet is told ----
+
+    def _report(self, heard, now):
+        """Tell the fleet where vehicles are that have sent a state."""
+        ids, points, yaws, stamps, faults = [], [], [], [], {}
+        for id in sorted(heard):
+            vehicle = self.vehicles[id]
+            state, told = vehicle.state, self.fleet.told(id)
+            fault = self._place_fault(state)
+            point = None if fault else self._point(state)
+            if state.mode not in KEEPS_ORDER:
+                self._leave(vehicle, point, f"is in mode {state.mode}: people move it, others keep away from it")
+                continue
+            if vehicle.cancelling and state.idle:
+                vehicle.cancelling = False
+                if told is not None:
+                    self.fleet.withdraw([id])
+            if told is None and not state.idle:
+                vehicle.cancelling = True  # whatever drives it, it is not this fleet
+                self._stand_aside(id, point)
+                continue
+            if "size" in vehicle.faults:
+                self._leave(vehicle, point, "")
+                continue
+            self.fleet.free([id])
+            vehicle.faults.pop("mode", None)
+            stops = state.paused or bool(state.stopped) or state.mode not in DRIVEN or vehicle.cancelling
+            stops = stops or vehicle.acts(self.errands.of(id))
+            (self.fleet.standing.add if stops else self.fleet.standing.discard)(id)
+            vehicle.faults.pop("vehicle", None)
+            if state.stopped:
+                vehicle.faults["vehicle"] = f"stands: {state.stopped}"
+            if fault:
+                faults[id] = fault
+            ids.append(id)
+            points.append(point or (math.nan, math.nan))
+            # a vehicle turns when it drives on: the fleet sees that it has turned when it has moved
+            yaws.append(state.pose[2] if state.pose and told is None else math.nan)
+            stamps.append(state.stamp)
+        if ids:
+            where = np.array(points, float), np.array(yaws, float)
+            self.fleet.take_states(ids, *where, np.full(len(ids), now), faults, np.array(stamps))
+
+    def _place_fault(self, state):
+        if state.pose and not state.localised:
+            return "it does not know where it is (it is not localised)"
+        if state.pose and state.map_id != self.layout.map_id:
+            return f"it is on map {state.map_id!r}; allowed: {self.layout.map_id!r}"
+        if not state.pose and self.layout.tile(state.last[0]) is None:
+            return f"it tells no position, and its last node {state.last[0]!r} is none of the layout"
+        return ""
+
+    def _point(self, state):
+        return state.pose[:2] if state.pose else self.layout.point(self.layout.tile(state.last[0]))
+
+    def _leave(self, vehicle, point, why):
+        """A vehicle is no agent of the fleet now; others keep away from where it is."""
+        if why:
+            vehicle.faults["mode"] = why
+        self.fleet.remove([vehicle.id])
+        self._stand_aside(vehicle.id, point)
+        vehicle.pending, vehicle.cancelling = None, False
+        errand = self.errands.of(vehicle.id)
+        if errand is not None:
+            self.errands.set(errand, WAITING, f"{vehicle.id} has left the fleet")
+
+    def _stand_aside(self, id, point):
+        if point is not None:
+            self.fleet.take_occupied([id], np.array([point], float), {})
+
+    # ---- errands ----
+
+    def submit(self, errand: Errand) -> None:
+        """Take an errand; one whose id is known already is passed over. Raises ErrandError."""
+        vehicle = self.vehicles.get(errand.vehicle)
+        if vehicle is not None and (why := vehicle.unfit(errand)):
+            raise ErrandError(f"errand {errand.id!r}: {vehicle.id} cannot do it: {why}")
+        self.errands.take(errand)
+
+    def cancel(self, id: str) -> None:
+        """End an errand; whoever is under way for it stops. Raises ErrandError for one that is not there or over."""
+        errand = self.errands.by_id.get(id)
+        if errand is None or errand.over:
+            raise ErrandError(f"errand {shown(id)} cannot be cancelled: it is {errand.state if errand else 'unknown'}")
+        vehicle = self.vehicles.get(errand.vehicle)
+        if errand.state != WAITING and vehicle is not None:
+            vehicle.cancelling = True
+            self.fleet.clear_goals([vehicle.id])
+        self.errands.set(errand, CANCELLED)
+
+    def ask(self, id: str, action: str) -> None:
+        """Have a vehicle do an instant action: startPause, stopPause, stateRequest, factsheetRequest, cancelOrder.
+        Raises ErrandError for a vehicle that is not known."""
+        vehicle = self.vehicles.get(id)
+        if vehicle is None:
+            raise ErrandError(f"vehicle {shown(id)} is not known; allowed: {', '.join(self.vehicles) or 'none yet'}")
+        if action == "cancelOrder":
+            vehicle.cancelling = True
+        else:
+            self._ask(vehicle, action, time.monotonic())
+
+    def _take_errands(self, payload, now):
+        """A message of whoever gives errands: errands, cancel, pause, resume, zoneSet."""
+        faults = []
+        try:
+            message = opened(payload)
+        except MessageError as error:
+            self.faults["errands"] = f"a message on errands was refused: {error}"
+            return
+        for word, act in (
+            ("errands", lambda one: self.submit(errand_of(one, self.layout))),
+            ("cancel", self.cancel),
+            ("pause", lambda one: self.ask(one, "startPause")),
+            ("resume", lambda one: self.ask(one, "stopPause")),
+            ("zoneSets", self.take_zones),
+        ):
+            several = message.get(word, [])
+            if not isinstance(several, list):
+                faults.append(f"{word} is {shown(several)}; allowed: an array")
+                continue
+            for one in several:
+                try:
+                    act(one)
+                except GpuPlannersError as error:
+                    faults.append(str(error))
+                except TypeError:
+                    faults.append(f"{word} has {shown(one)}; allowed: texts")
+        self.faults.pop("errands", None)
+        if faults:
+            self.faults["errands"] = one_line("; ".join(faults))
+
+    def _follow_errands(self):
+        """Find out which errands are done."""
+        for vehicle in self.vehicles.values():
+            errand, told, state = self.errands.of(vehicle.id), self.fleet.told(vehicle.id), vehicle.state
+            if errand is None or state is None:
+                continue
+            states = [state.actions.get(one["actionId"], ("", "")) for one in errand.actions]
+            failed = [text for status, text in states if status == "FAILED"]
+            if failed:
+                self._end(vehicle, errand, FAILED, f"{vehicle.id}: an action failed: {failed[0] or 'it says no more'}")
+            elif states and all(status == "FINISHED" for status, _ in states):
+                self._end(vehicle, errand, DONE)
+            elif any(status not in ("", "WAITING") for status, _ in states):
+                self.errands.set(errand, ACTING)
+            elif not states and told is not None and told.reached and tuple(told.goal.tolist()) == errand.goal:
+                self._end(vehicle, errand, DONE)
+            elif vehicle.id in self.fleet.goal_faults:
+                self.errands.set(errand, UNDERWAY, self.fleet.goal_faults[vehicle.id])
+
+    def _end(self, vehicle, errand, state, text=""):
+        self.fleet.clear_goals([vehicle.id])
+        self.errands.set(errand, state, text)
+
+    def _assign(self):
+        """Give errands to vehicles that are free: those that were asked for by name, else the nearest one."""
+        free = {
+            id: told.tiles[-1]
+            for id, vehicle in self.vehicles.items()
+            if vehicle.reachable and not vehicle.cancelling and vehicle.state and vehicle.state.mode in DRIVEN
+            if not vehicle.state.stopped and self.errands.of(id) is None and (told := self.fleet.told(id)) is not None
+        }
+        for errand in self.errands.waiting() if free else ():
+            fit = [id for id in free if not self.vehicles[id].unfit(errand)]
+            if errand.named:
+                fit = [id for id in fit if id == errand.vehicle]
+            if fit:
+                id = min(fit, key=lambda one: int(np.abs(free[one] - errand.goal).sum()))
+                del free[id]
+                errand.vehicle = id
+                self.errands.set(errand, UNDERWAY)
+        goals = {}
+        for id in self.vehicles:
+            errand, told = self.errands.of(id), self.fleet.told(id)
+            if errand is not None and told is not None and tuple(told.goal.tolist()) != errand.goal:
+                goals[id] = errand.goal
+        if goals:
+            points = self.layout.grid.centres_of(np.array([*goals.values()]))[:, :2]
+            self.fleet.take_goals([*goals], points, {})
+
+    # ---- what vehicles are told ----
+
+    def _tell(self, vehicle, now):
+        """Send a vehicle what it needs to know."""
+        state = vehicle.state
+        if not vehicle.reachable:
+            return
+        silent = now - vehicle.heard > 0.5 * self.rules.silent_after_s
+        if silent and not any(asked.body["actionType"] == "stateRequest" for asked in vehicle.asked.values()):
+            self._ask(vehicle, "stateRequest", now)
+        for asked in list(vehicle.asked.values()):
+            self._send_asked(vehicle, asked, now)
+        if state is None:
+            return
+        self._send_zones(vehicle)
+        self._answer(vehicle)
+        told = self.fleet.told(vehicle.id)
+        if vehicle.cancelling:
+            if not any(asked.body["actionType"] == "cancelOrder" for asked in vehicle.asked.values()):
+                self._ask(vehicle, "cancelOrder", now)
+            return
+        if told is None or state.mode not in KEEPS_ORDER or not vehicle.due(now, self.speaking.answer_s):
+            return
+        if vehicle.id in self.fleet.silent_ids() or "size" in vehicle.faults:
+            return
+        last = vehicle.sent[1] if vehicle.sent[0] == state.order else -1
+        errand = self.errands.of(vehicle.id)
+        order = vehicle.composer.next(state, way_of(told.tiles, told.planned), errand, self._order_id(), last)
+        if order == MISMATCH:
+            vehicle.faults["order"] = f"has order {state.order!r}, which leads where it may not go; it is cancelled"
+            vehicle.cancelling = True
+        elif isinstance(order, Order) and self._send(vehicle, "order", order.body):
+            vehicle.pending, vehicle.sent = replace(order, at=now), (order.order, order.update)
+            self._made += 1
+            self.counts["orders"] += 1
+
+    def _order_id(self):
+        return f"{self._run}-{self._made}"
+
+    def _ask(self, vehicle, action, now):
+        """Have it done, and asked for again until it shows in a state."""
+        self._made += 1
+        id = f"{action}-{self._run}-{self._made}"
+        vehicle.asked[id] = Asked({"actionType": action, "actionId": id, "blockingType": "NONE"}, -math.inf)
+        if self.broker.up:
+            self._send_asked(vehicle, vehicle.asked[id], now)
+
+    def _send_asked(self, vehicle, asked, now):
+        kind = asked.body["actionType"]
+        answered = (
+            (kind == "stateRequest" and vehicle.heard > asked.at > -math.inf)
+            or (kind == "factsheetRequest" and vehicle.factsheet is not None)
+            or (kind == "cancelOrder" and not vehicle.cancelling)
+        )
+        if answered:
+            vehicle.asked.pop(asked.body["actionId"], None)
+        elif now - asked.at > self.speaking.answer_s and self._send(
+            vehicle, "instantActions", {"actions": [asked.body]}
+        ):
+            asked.at = now
+
+    def _send_zones(self, vehicle):
+        zones, sheet = self.zones, vehicle.factsheet
+        if zones is None or sheet is None or vehicle.version.major < 3 or vehicle.zones == zones.id:
+            return
+        if set(zones.kinds.values()) <= set(sheet.zones) and self._send(vehicle, "zoneSet", {"zoneSet": zones.content}):
+            vehicle.zones = zones.id
+            self._ask(vehicle, "enableZoneSet", time.monotonic())
+            [*vehicle.asked.values()][-1].body["actionParameters"] = [{"key": "zoneSetId", "value": zones.id}]
+
+    def _answer(self, vehicle):
+        """Answer what a vehicle of 3.0 asks for: it may enter a zone when its order leads there."""
+        answers = []
+        for request in vehicle.state.requests:
+            granted = self._grant(vehicle, request)
+            if vehicle.answered.get(request["requestId"]) != granted:
+                answers.append({"requestId": request["requestId"], "grantType": granted})
+        if answers and self._send(vehicle, "responses", {"responses": answers}):
+            vehicle.answered |= {one["requestId"]: one["grantType"] for one in answers}
+        there = {request["requestId"] for request in vehicle.state.requests}
+        vehicle.answered = {id: answer for id, answer in vehicle.answered.items() if id in there}
+
+    def _grant(self, vehicle, request):
+        zones, told = self.zones, self.fleet.told(vehicle.id)
+        known = zones is not None and request["zoneSetId"] == zones.id and request["zoneId"] in zones.tiles
+        if not known or request["requestType"] != "ACCESS":
+            return "REJECTED"  # paths are planned here
+        tiles = zones.tiles[request["zoneId"]]
+        leads = told is not None and any(tuple(tile) in tiles for tile in told.tiles.tolist())
+        return "GRANTED" if leads or vehicle.answered.get(request["requestId"]) == "GRANTED" else "QUEUED"
+
+    def _send(self, vehicle, topic, body):
+        manufacturer, serial = vehicle.id.split("/")
+        number = vehicle.headers.get(topic, 0)
+        head = {
+            "headerId": number,
+            "timestamp": timestamp(),
+            "version": vehicle.version.number,
+            "manufacturer": manufacturer,
+            "serialNumber": serial,
+        }
+        vehicle.headers[topic] = (number + 1) % 2**32
+        return self.broker.send(f"{vehicle.level}/{topic}", json.dumps(head | body).encode())
+
+    # ---- what is said of the fleet ----
+
+    def status(self) -> dict[str, Any]:
+        """Vehicles, errands that are not over or were so lately, and what is wrong, as JSON has it."""
+        vehicles = {}
+        for id, vehicle in self.vehicles.items():
+            state, errand = vehicle.state, self.errands.of(id)
+            vehicles[id] = {
+                "version": vehicle.version.number,
+                "connection": vehicle.connection,
+                "mode": state.mode if state else "",
+                "node": state.last[0] if state else "",
+                "position": [round(value, 3) for value in state.pose] if state and state.pose else None,
+                "charge": state.charge if state else None,
+                "paused": bool(state and state.paused),
+                "errand": errand.id if errand else "",
+                "errors": [str(error) for error in state.errors] if state else [],
+                "faults": [*vehicle.faults.values()],
+            }
+        errands = {
+            one.id: {"state": one.state, "vehicle": one.vehicle, "node": self.layout.name(one.goal), "text": one.text}
+            for one in self.errands.by_id.values()
+        }
+        return {"vehicles": vehicles, "errands": errands, "faults": [*self.all_faults()], "counts": self.counts}
+
+    def all_faults(self) -> Iterable[str]:
+        yield from self.faults.values()
+        fleet = self.fleet
+        for told in (fleet.clashes, fleet.faults, fleet.goal_faults):
+            yield from told.values()
+        for vehicle in self.vehicles.values():
+            yield from (f"{vehicle.id} {text}" for text in vehicle.faults.values())
+        if self.fleet.state_fault:
+            yield self.fleet.state_fault
+
+    def _publish_status(self, now):
+        if now - self._told < self.speaking.status_s:
+            return
+        self._told = now
+        status = json.dumps(self.status()).encode()
+        if status != self._last_status and self.broker.send(f"{self.speaking.topic}/status", status, 1, retain=True):
+            self._last_status = status

@@ -1,0 +1,265 @@
+"""The layout that a fleet runs on: a map of tiles, the nodes that its orders name, lanes and speeds; from and to files
+of the Layout Interchange Format (VDMA, LIF 1.0).
+
+A node lies in the middle of a tile, an edge joins two tiles side by side. So a LIF fits where its nodes lie on a square
+raster, turned as it may be; an edge of several tiles gets nodes between its ends. What does not fit is refused by name.
+"""
+
+import json
+import math
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import GpuPlannersError, shown
+from ..files import read_text_file, write_whole
+from ..fleet.guidance import MOST_COST, UNIT, Guidance, one_way
+from ..fleet.motion import COLS_AHEAD, ROWS_AHEAD
+from ..grid.maps.grid_map import GridMap
+from .messages import MessageError, checked, timestamp
+
+LIF_VERSION = "1.0.0"
+MOST_BYTES = 1 << 28
+OFF = 0.05  # of a tile, that a node may be off the raster
+MOST_SIDE = 20_000  # tiles of a row or column
+_POINT = {"x": float, "y": float}
+_LIF = {
+    "metaInformation": {"lifVersion": str},
+    "layouts": [
+        {
+            "layoutId": str,
+            "nodes": [{"nodeId": str, "mapId?": str, "nodePosition": _POINT}],
+            "edges": [
+                {
+                    "edgeId": str,
+                    "startNodeId": str,
+                    "endNodeId": str,
+                    "vehicleTypeEdgeProperties": [{"vehicleTypeId": str, "maxSpeed?": float}],
+                }
+            ],
+            "stations": [{"stationId": str, "interactionNodeIds": [str]}],
+        }
+    ],
+}
+
+
+class LayoutError(GpuPlannersError):
+    """A layout or a set of zones cannot be used; the text names the file, the element and what is allowed."""
+
+
+Tile = tuple[int, int]
+
+
+@dataclass
+class Layout:
+    """grid: tiles, 4-connected; map_id: of orders and states
+    names: {tile: nodeId} of tiles that have names of their own; others are called row_column
+    forbidden: (rows, cols, 4) bool, moves to the east, south, west, north that nobody may make; None: all may be made
+    costs: (rows, cols, 4) uint8 of moves, in units of `guidance.UNIT`; None: what suits the map
+    speeds: {tile: m/s} that nobody may exceed there; stations: {stationId: tile}
+    """
+
+    grid: GridMap
+    map_id: str = "map"
+    names: dict[Tile, str] = field(default_factory=dict)
+    forbidden: np.ndarray | None = None
+    costs: np.ndarray | None = None
+    speeds: dict[Tile, float] = field(default_factory=dict)
+    stations: dict[str, Tile] = field(default_factory=dict)
+
+    def __post_init__(self):
+        self._tiles = {name: tile for tile, name in self.names.items()}
+
+    def name(self, tile: Any) -> str:
+        row, col = map(int, tile)
+        return self.names.get((row, col)) or f"{row}_{col}"
+
+    def tile(self, name: str) -> Tile | None:
+        """The tile of a node or a station; None for one that is not there."""
+        if name in self._tiles:
+            return self._tiles[name]
+        if name in self.stations:
+            return self.stations[name]
+        row, _, col = name.partition("_")
+        if not (row.isdecimal() and col.isdecimal() and len(name) < 20):
+            return None
+        tile = int(row), int(col)
+        inside = tile[0] < self.grid.rows and tile[1] < self.grid.cols
+        return tile if inside and tile not in self.names else None
+
+    def point(self, tile: Any) -> tuple[float, float]:
+        """Metres in the map's frame."""
+        x, y = self.grid.centres_of(np.array([tile]))[0, :2].tolist()
+        return x, y
+
+    def guidance(self) -> Guidance | None:
+        """What moves cost, where that is not left to the fleet; moves that are forbidden cost most."""
+        if self.costs is None and self.forbidden is None:
+            return None
+        costs = one_way(self.grid, UNIT).moves.copy() if self.costs is None else self.costs.copy()
+        if self.forbidden is not None:
+            costs[self.forbidden] = MOST_COST
+        return Guidance(costs, UNIT, 1)
+
+    def speed(self, one: Tile, other: Tile) -> float | None:
+        """m/s that a vehicle may go from one tile to the next; None: no limit"""
+        found = [self.speeds[tile] for tile in (one, other) if tile in self.speeds]
+        return min(found) if found else None
+
+
+def read_lif(path: str | os.PathLike, layout_id: str = "") -> Layout:
+    """The layout of a file, by its id where there are several. Raises LayoutError that names the file."""
+    where = f"LIF {shown(str(path))}"
+    try:
+        content = checked(json.loads(read_text_file(path, "LIF", LayoutError, MOST_BYTES)), _LIF)
+        layouts = {layout["layoutId"]: layout for layout in content["layouts"]}
+        if layout_id not in layouts and (layout_id or len(layouts) != 1):
+            raise LayoutError(f"has the layouts {', '.join(layouts) or 'none'}; allowed: one of them, by its id")
+        return _layout_of(layouts[layout_id or next(iter(layouts))])
+    except (ValueError, MessageError) as error:
+        if isinstance(error, LayoutError) and str(error).startswith("LIF "):
+            raise
+        raise LayoutError(f"{where}: {error}") from error
+
+
+def _layout_of(content):
+    nodes = {node["nodeId"]: node for node in content["nodes"]}
+    if not nodes:
+        raise LayoutError("has no nodes")
+    points = {name: (node["nodePosition"]["x"], node["nodePosition"]["y"]) for name, node in nodes.items()}
+    maps = {node.get("mapId") or content["layoutId"] for node in nodes.values()}
+    if len(maps) > 1:
+        raise LayoutError(f"its nodes are on the maps {', '.join(sorted(maps))}; allowed: one map")
+    edges = [(edge["edgeId"], edge["startNodeId"], edge["endNodeId"], edge) for edge in content["edges"]]
+    for name, start, end, _ in edges:
+        if start not in nodes or end not in nodes or start == end:
+            raise LayoutError(f"edge {name!r} goes from {start!r} to {end!r}; allowed: two nodes of the layout")
+    size, yaw, corner, places = _raster(points, edges)
+    joined, names, speeds = {}, {place: name for name, place in places.items()}, {}
+    if len(names) < len(places):
+        twice = next(name for name, place in places.items() if names[place] != name)
+        raise LayoutError(f"nodes {twice!r} and {names[places[twice]]!r} are in one place; allowed: one there")
+    for name, start, end, edge in edges:
+        way = _straight(name, places[start], places[end])
+        limits = [kind["maxSpeed"] for kind in edge["vehicleTypeEdgeProperties"] if kind.get("maxSpeed")]
+        for one, other in zip(way, way[1:]):
+            joined[one, other] = name
+            for tile in (one, other):
+                if limits:
+                    speeds[tile] = min(*limits, speeds.get(tile, math.inf), math.inf)
+    tiles = np.array([*names, *(tile for pair in joined for tile in pair)])
+    rows, cols = tiles.max(axis=0) + 1
+    free = np.zeros((rows, cols), np.uint8)
+    free[tuple(tiles.T)] = 1
+    forbidden = np.zeros((rows, cols, 4), bool)
+    for row, col in np.argwhere(free).tolist():
+        for way, (down, right) in enumerate(zip(ROWS_AHEAD, COLS_AHEAD)):
+            other = row + down, col + right
+            there = 0 <= other[0] < rows and 0 <= other[1] < cols and free[other]
+            forbidden[row, col, way] = there and ((row, col), other) not in joined
+    x, y = corner
+    grid = GridMap(free, 4, size, (x, y, yaw))
+    stations = {
+        station["stationId"]: places[station["interactionNodeIds"][0]]
+        for station in content["stations"]
+        if station["interactionNodeIds"] and station["interactionNodeIds"][0] in places
+    }
+    return Layout(grid, maps.pop(), names, forbidden if forbidden.any() else None, None, speeds, stations)
+
+
+def _raster(points, edges):
+    """-> size of a tile, yaw, (x, y) of the corner, {nodeId: tile}. Raises LayoutError for nodes on no raster."""
+    if not edges:
+        raise LayoutError("has no edges; allowed: two nodes that an edge joins at least")
+    steps = np.array([np.subtract(points[end], points[start]) for _, start, end, _ in edges])
+    lengths = np.hypot(*steps.T)
+    if lengths.min() <= 0:
+        raise LayoutError(f"edge {edges[int(lengths.argmin())][0]!r} has no length")
+    size, shortest = float(lengths.min()), steps[int(lengths.argmin())]
+    yaw = math.atan2(shortest[1], shortest[0]) % (math.pi / 2)
+    yaw -= math.pi / 2 if yaw > math.pi / 4 else 0.0
+    cos, sin = math.cos(yaw), math.sin(yaw)
+    at = {name: np.array([-sin * x + cos * y, cos * x + sin * y]) / size for name, (x, y) in points.items()}
+    first = next(iter(at.values()))
+    places = {name: np.rint(place - first).astype(int) for name, place in at.items()}
+    for name, place in places.items():
+        if np.abs(at[name] - first - place).max() > OFF:
+            x, y = points[name]
+            raise LayoutError(
+                f"node {name!r} at ({x:g}, {y:g}) is on no raster of {size:g} m, the length of the shortest edge; "
+                f"allowed: whole steps of it along its direction, give or take {OFF:g}"
+            )
+    low = np.min([*places.values()], axis=0)
+    if (np.max([*places.values()], axis=0) - low).max() >= MOST_SIDE:
+        raise LayoutError(f"spans more than {MOST_SIDE} tiles of {size:g} m")
+    down, right = (first + low - 0.5) * size
+    corner = cos * right - sin * down, sin * right + cos * down
+    return size, yaw, corner, {name: tuple((place - low).tolist()) for name, place in places.items()}
+
+
+def _straight(name, start, end):
+    """The tiles from one to another in a row or a column."""
+    steps = max(abs(end[0] - start[0]), abs(end[1] - start[1]))
+    if start[0] != end[0] and start[1] != end[1]:
+        raise LayoutError(f"edge {name!r} is not along a row or a column of the raster; allowed: straight edges")
+    return [
+        (start[0] + k * (end[0] - start[0]) // steps, start[1] + k * (end[1] - start[1]) // steps)
+        for k in range(steps + 1)
+    ]
+
+
+def write_lif(path: str | os.PathLike, layout: Layout, vehicle_types: tuple[str, ...] = ("any",)) -> None:
+    """Write a layout as LIF: a node for each free tile, an edge for each move that may be made."""
+    free, nodes, edges = layout.grid.costs > 0, [], []
+    for row, col in np.argwhere(free).tolist():
+        name, (x, y) = layout.name((row, col)), layout.point((row, col))
+        kinds = [{"vehicleTypeId": kind, "actions": []} for kind in vehicle_types]
+        position = {"x": round(x, 6), "y": round(y, 6)}
+        nodes.append(
+            {"nodeId": name, "mapId": layout.map_id, "nodePosition": position, "vehicleTypeNodeProperties": kinds}
+        )
+        for way, (down, right) in enumerate(zip(ROWS_AHEAD, COLS_AHEAD)):
+            other = row + down, col + right
+            inside = 0 <= other[0] < layout.grid.rows and 0 <= other[1] < layout.grid.cols
+            barred = layout.forbidden is not None and layout.forbidden[row, col, way]
+            if inside and free[other] and not barred:
+                edges.append(_edge(layout, (row, col), other, vehicle_types))
+    content = {
+        "metaInformation": {
+            "projectIdentification": layout.map_id,
+            "creator": "gpu_planners",
+            "exportTimestamp": timestamp(),
+            "lifVersion": LIF_VERSION,
+        },
+        "layouts": [
+            {
+                "layoutId": layout.map_id,
+                "layoutVersion": "1",
+                "nodes": nodes,
+                "edges": edges,
+                "stations": [
+                    {"stationId": name, "interactionNodeIds": [layout.name(tile)]}
+                    for name, tile in layout.stations.items()
+                ],
+            }
+        ],
+    }
+    write_whole(Path(path).expanduser(), json.dumps(content, indent=1).encode())
+
+
+def _edge(layout, one, other, vehicle_types):
+    speed = layout.speed(one, other)
+    kinds = [
+        {"vehicleTypeId": kind, "rotationAllowed": True, **({} if speed is None else {"maxSpeed": speed})}
+        for kind in vehicle_types
+    ]
+    names = layout.name(one), layout.name(other)
+    return {
+        "edgeId": ":".join(names),
+        "startNodeId": names[0],
+        "endNodeId": names[1],
+        "vehicleTypeEdgeProperties": kinds,
+    }

@@ -1,0 +1,132 @@
+"""A vehicle as fleet control knows it: what it said last, what it was sent and has not shown yet."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from .errands import Errand
+from .messages import ENDED, Factsheet, VehicleState
+from .orders import Composer, Order
+from .versions import Version
+
+DRIVEN = ("AUTOMATIC", "SEMIAUTOMATIC")  # modes in which fleet control drives
+KEEPS_ORDER = (*DRIVEN, "INTERVENED")  # modes in which a vehicle keeps its order
+MOST_WAITS = 5  # times `answer_s` between two orders that are refused
+
+REFUSALS = {  # errors by which orders are refused, of 2.1 and 3.0, without underscores
+    "validationerror",
+    "ordererror",
+    "orderupdateerror",
+    "noroutetotarget",
+    "noroute",
+    "validationfailure",
+    "unsupportedparameter",
+    "invalidorderaction",
+    "outdatedorderupdate",
+    "sameorderupdateid",
+    "orderupdatefollowingcancel",
+    "otherorderactive",
+    "startnodeoutofrange",
+    "mobilerobotnotavailable",
+    "unknownmapid",
+    "insufficientmemory",
+}
+
+
+@dataclass
+class Asked:
+    """An instant action that no state shows yet."""
+
+    body: dict[str, Any]
+    at: float
+
+
+@dataclass
+class Vehicle:
+    """id: manufacturer/serialNumber; level: its topics without their last level
+
+    pending: the order that no state shows yet; sent: (orderId, orderUpdateId) of the latest order
+    asked: {actionId: Asked}; cancelling: its order is being cancelled, and it gets no other until it is idle
+    refusals: how many orders in a row it has refused, the last one at refused_at; faults: {what: text}
+    """
+
+    id: str
+    version: Version
+    level: str
+    composer: Composer
+    connection: str = ""
+    state: VehicleState | None = None
+    heard: float = -math.inf
+    factsheet: Factsheet | None = None
+    pending: Order | None = None
+    sent: tuple[str, int] = ("", -1)
+    asked: dict[str, Asked] = field(default_factory=dict)
+    cancelling: bool = False
+    refusals: int = 0
+    refused_at: float = -math.inf
+    faults: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, int] = field(default_factory=dict)  # by topic, the next headerId
+    answered: dict[str, str] = field(default_factory=dict)  # {requestId: what was answered}
+    zones: str = ""  # zoneSetId that it was sent
+
+    @property
+    def reachable(self) -> bool:
+        return self.connection in ("", "ONLINE")
+
+    def is_newer(self, state: VehicleState, now: float, after: float) -> bool:
+        """Is a state newer than the latest one? A clock that was set back counts after so many seconds."""
+        return self.state is None or state.stamp > self.state.stamp or now - self.heard > after
+
+    def hear(self, state: VehicleState, now: float) -> None:
+        self.state, self.heard = state, now
+        pending = self.pending
+        if pending and state.order == pending.order and state.update >= pending.update:
+            self.pending, self.refusals = None, 0
+            self.faults.pop("order", None)
+        elif pending and (error := _refusal(state, pending)):
+            self.faults["order"] = f"refuses order {pending.order} update {pending.update}: {error}"
+            self.pending, self.refused_at, self.refusals = None, now, self.refusals + 1
+        for id in [id for id in self.asked if id in state.actions]:
+            if state.actions[id][0] in ENDED:
+                del self.asked[id]
+
+    def due(self, now: float, answer_s: float) -> bool:
+        """May an order be sent: is none on its way, or none that a state should show by now?"""
+        if self.pending is not None:
+            return now - self.pending.at > answer_s
+        return not self.refusals or now - self.refused_at > answer_s * min(self.refusals - 1, MOST_WAITS)
+
+    def acts(self, errand: Errand | None) -> bool:
+        """Does it do actions that do not let it drive?"""
+        if errand is None or self.state is None:
+            return False
+        states = {one["actionId"]: self.state.actions.get(one["actionId"], ("", ""))[0] for one in errand.actions}
+        running = ("INITIALIZING", "RUNNING", "PAUSED", "RETRIABLE")
+        return any(
+            states[one["actionId"]] in running and one["blockingType"] in ("SOFT", "HARD") for one in errand.actions
+        )
+
+    def unfit(self, errand: Errand) -> str:
+        """Why it cannot do an errand, by its factsheet; "" where it can."""
+        sheet = self.factsheet
+        if sheet is None:
+            return ""
+        for one in errand.actions:
+            types = sheet.actions.get((one["actionType"], "NODE"))
+            if types is None:
+                return f"its factsheet has no action {one['actionType']!r} on nodes"
+            if one["blockingType"] not in types:
+                return f"it does {one['actionType']!r} with blockingType {', '.join(types)}, not {one['blockingType']}"
+        if sheet.most_actions and len(errand.actions) > sheet.most_actions:
+            return f"it takes {sheet.most_actions} actions on a node, not {len(errand.actions)}"
+        return ""
+
+
+def _refusal(state, order):
+    """The error by which a vehicle refuses an order; None where there is none"""
+    for error in state.errors:
+        told = error.references
+        same = told.get("orderId") == order.order and told.get("orderUpdateId", str(order.update)) == str(order.update)
+        if same and error.kind.replace("_", "").lower() in REFUSALS:
+            return error
+    return None
