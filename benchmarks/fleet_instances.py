@@ -55,15 +55,20 @@ def published(name, data=None):
     if not folder.is_dir():
         raise MissingDataError(f"{folder} is not there")
     about = json.loads((folder / f"{name}.json").read_text())
-    lines = (folder / about["mapFile"]).read_text().split("\n")[4:]
-    free = np.array([[tile not in "@T" for tile in line] for line in lines if line])
-    starts, tasks = (_numbers(folder / about[key]) for key in ("agentFile", "taskFile"))
+    free = map_of(folder / about["mapFile"])
+    starts, tasks = (numbers_of(folder / about[key]) for key in ("agentFile", "taskFile"))
     known = json.loads((folder / "best_known.json").read_text())[name]
     places = np.stack(np.divmod(starts[: about["teamSize"]], free.shape[1]), axis=1)
     return Instance(name, free, places, tasks, known["steps"], known["best_known_errands"])
 
 
-def _numbers(path):
+def map_of(path):
+    """(rows, cols) bool of a map's file, which tiles are free?"""
+    lines = path.read_text().split("\n")[4:]
+    return np.array([[tile not in "@T" for tile in line] for line in lines if line])
+
+
+def numbers_of(path):
     """Numbers of a file whose first one says how many follow; lines with # are comments."""
     lines = [line for line in path.read_text().split("\n") if line and not line.startswith("#")]
     return np.array(lines[1 : int(lines[0]) + 1], np.int64)

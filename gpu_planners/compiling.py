@@ -232,6 +232,7 @@ def _compile_steps(device, motion, settings):
     planner.add(starts[-1:])
     goals = starts[::-1].copy()
     planner.prepare(goals)
+    planner.distances(starts, np.zeros(len(starts), int), goals)
     for _ in range(3):
         planner.step(goals, budget_s=1e-3)
     planner.observe(planner.positions, planner.headings, still=[0])

@@ -33,6 +33,10 @@ class GridMapError(GpuPlannersError):
     """A grid map, or what holds one, is malformed; the text names the tile, the field or the value."""
 
 
+class TaskError(GpuPlannersError):
+    """A task is not there, or has ended, or another one has its name; the text names it."""
+
+
 class RanksError(GpuPlannersError):
     """Processes that work together cannot, or one of them failed; the text names its rank and says why."""
 

@@ -1,4 +1,4 @@
-"""Run the judge of the League of Robot Runners 2023 for whole instances: `python -m benchmarks.judge`."""
+"""Run a judge of the League of Robot Runners for whole instances: `python -m benchmarks.judge --round 2024`."""
 
 import argparse
 import contextlib
@@ -9,6 +9,8 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,19 +21,54 @@ from gpu_planners.device import resolve_device
 
 from .. import machine, report
 from ..fleet_instances import NAMES, published
+from ..fleet_tasks import names_of, published_tasks
 from ..harness import Row, told
 from ..problems import MissingDataError, data_dir
+from .prepared import STEPPED
 
 JUDGE = "GPU_PLANNERS_JUDGE"  # of the environment
 KIT = os.environ.get(JUDGE) or "~/.cache/gpu_planners/Start-Kit"
-SOURCE, TAG = "https://github.com/MAPF-Competition/Start-Kit", "v1.1.5"
+SOURCE = "https://github.com/MAPF-Competition/Start-Kit"
 BOOST = ("program-options", "system", "filesystem", "log")
 PACKAGES = ("git", "cmake", "g++", "pybind11-dev", *(f"libboost-{part}-dev" for part in BOOST))
-CALLED = "calling python planner"  # what the judge prints before each step
+
+
+@dataclass(frozen=True)
+class Round:
+    """A year of the League.
+
+    tag: of its Start-Kit; counted: what the best known are; called: what is printed before each step
+    entry: folder here of what the judge loads; unit_s: of its time limits; configure: commands before cmake
+    judge: options of the judge; valid: from its verdict, were all moves and schedules valid?
+    """
+
+    tag: str
+    counted: str
+    called: str
+    entry: str
+    unit_s: float
+    valid: Callable[[dict], str]
+    configure: tuple[str, ...] = ()
+    judge: tuple[str, ...] = ()
+
+
+def _no_errors(verdict):
+    """Errors of moves, of schedules, and late steps of rounds from 2024 on."""
+    found = [verdict[f"num{what}"] for what in ("PlannerErrors", "ScheduleErrors", "EntryTimeouts")]
+    return "Yes" if not any(found) else "No: {} moves, {} schedules, {} late steps".format(*found)
+
+
+ROUNDS = {
+    2023: Round("v1.1.5", "errands", "calling python planner", ".", 1.0, lambda verdict: verdict["AllValid"]),
+    2024: Round(
+        "v2.1.2", "tasks", STEPPED, "round2024", 1e-3, _no_errors, ("bash", "python/set_track.bash", "combined"),
+        ("--logDetailLevel", "3"),
+    ),
+}  # fmt: skip
 COLUMNS = {
     "agents": "count",
     "steps": "count",
-    "errands": "count",
+    "finished": "count",
     "of_best": "share",
     "all_valid": "count",
     "step_ms": "ms",
@@ -39,8 +76,8 @@ COLUMNS = {
     "step_worst_ms": "ms",
 }
 TEXT = (
-    "Errands in the League of Robot Runners 2023, counted by its judge (Start-Kit v1.1.5), which checks every move. "
-    "Times are the judge's, of whole steps."
+    "Finished {counted} in the League of Robot Runners {year}, counted by its judge (Start-Kit {tag}), which checks "
+    "every move. Times are the judge's, of whole steps."
 )
 
 
@@ -52,13 +89,16 @@ def main(arguments=None):
     """Returns the exit code: 0; 1 where an instance failed; 2 where the judge or the data are missing."""
     options = _options(arguments)
     try:
-        folder = data_dir(options.data) / "lorr2023"
-        kit = built(Path(options.build).expanduser())
-        instances = [published(name, options.data) for name in options.names]
+        folder = data_dir(options.data) / f"lorr{options.year}"
+        names = options.names or (NAMES if options.year == 2023 else names_of(options.year, options.data))
+        instances = [instance_of(options.year, name, options.data) for name in names]
+        kit = built(Path(options.build or kit_of(options.year)).expanduser(), options.year)
     except (JudgeError, MissingDataError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    table = {"name": "judge", "title": "By the official judge", "text": TEXT, "columns": COLUMNS, "rows": []}
+    which = ROUNDS[options.year]
+    text = TEXT.format(year=options.year, tag=which.tag, counted=which.counted)
+    table = {"name": "judge", "title": "By the official judge", "text": text, "columns": COLUMNS, "rows": []}
     results = {
         "machine": machine.describe(),
         "date": datetime.date.today().isoformat(),
@@ -82,8 +122,18 @@ def main(arguments=None):
     return failed
 
 
-def built(kit):
-    """Clone the Start-Kit into the folder `kit`, and build it for this Python, where it is not yet -> kit
+def kit_of(year):
+    """Folder of a round's Start-Kit."""
+    return KIT if year == 2023 else f"{KIT}-{year}"
+
+
+def instance_of(year, name, data):
+    """An instance, by name. Raises MissingDataError."""
+    return published(name, data) if year == 2023 else published_tasks(name, year, data)
+
+
+def built(kit, year=2023):
+    """Clone a round's Start-Kit into the folder `kit`, and build it for this Python, where it is not yet -> kit
 
     Raises JudgeError.
     """
@@ -92,7 +142,9 @@ def built(kit):
     if module.exists() and (build / "lifelong").exists():
         return kit
     if not (kit / "CMakeLists.txt").exists():
-        _done("git", "clone", "--quiet", "--depth", "1", "--branch", TAG, SOURCE, kit)
+        _done("git", "clone", "--quiet", "--depth", "1", "--branch", ROUNDS[year].tag, SOURCE, kit)
+    if ROUNDS[year].configure:
+        _done(*ROUNDS[year].configure, folder=kit)
     python = f"-DPYTHON_EXECUTABLE={sys.executable}"
     _done("cmake", "-S", kit, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DPYTHON=true", python)
     _done("cmake", "--build", build, "--parallel", "2")
@@ -101,12 +153,12 @@ def built(kit):
     return kit
 
 
-def _done(*command):
-    """Run a command. Raises JudgeError with the end of what it said, and the packages that it may want."""
+def _done(*command, folder=None):
+    """Run a command in a folder. Raises JudgeError with the end of what it said, and the packages that it may want."""
     words = [str(word) for word in command]
     print(" ".join(words), file=sys.stderr, flush=True)
     try:
-        end = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        end = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder)
     except FileNotFoundError:
         raise JudgeError(f"{words[0]} is not there: {_install()}") from None
     if end.returncode:
@@ -131,16 +183,17 @@ def judged(kit, folder, instance, options):
     kit: the Start-Kit's folder; folder: of the instances; options: budget, steps, preprocess, limit
     """
     steps = min(options.steps or instance.steps, instance.steps)
+    which = ROUNDS[options.year]
     with tempfile.TemporaryDirectory() as scratch:
         verdict = verdict_of(kit, folder / f"{instance.name}.json", steps, options, Path(scratch))
     taken = 1e3 * np.array(verdict["plannerTimes"])
-    errands = verdict["numTaskFinished"]
+    finished = verdict["numTaskFinished"]
     return {
         "agents": verdict["teamSize"],
         "steps": steps,
-        "errands": errands,
-        "of_best": errands / steps / (instance.best_known / instance.steps),
-        "all_valid": verdict["AllValid"],
+        "finished": finished,
+        "of_best": finished / steps / (instance.best_known / instance.steps),
+        "all_valid": which.valid(verdict),
         "step_ms": float(np.median(taken)),
         "step_p95_ms": float(np.percentile(taken, 95)),
         "step_worst_ms": float(taken.max()),
@@ -150,13 +203,20 @@ def judged(kit, folder, instance, options):
 def verdict_of(kit, file, steps, options, scratch):
     """Run the judge on an instance's file -> what it wrote, a dict. Raises JudgeError"""
     here, build, out = Path(__file__).resolve().parent, kit.resolve() / "build", scratch / "out.json"
-    paths = [here, here.parent.parent, build, *(path for path in sys.path if path.endswith("site-packages"))]
+    which = ROUNDS[options.year]
+    paths = [
+        here / which.entry,
+        here.parent.parent,
+        build,
+        *(path for path in sys.path if path.endswith("site-packages")),
+    ]
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(map(str, paths)),
         "GPU_PLANNERS_BUDGET_S": str(options.budget),
     }
-    command = [build / "lifelong", "-i", file, "-o", out, "--simulationTime", steps, "--planTimeLimit", options.limit]
-    command += ["--preprocessTimeLimit", options.preprocess]
+    limit, preprocess = (round(seconds / which.unit_s) for seconds in (options.limit, options.preprocess))
+    command = [build / "lifelong", "-i", file, "-o", out, "--simulationTime", steps, "--planTimeLimit", limit]
+    command += ["--preprocessTimeLimit", preprocess, *which.judge]
     said = []
     with (scratch / "errors").open("w+") as errors, _bar(file.stem, steps) as step:
         with subprocess.Popen(
@@ -169,7 +229,7 @@ def verdict_of(kit, file, steps, options, scratch):
         ) as judge:
             try:
                 for line in judge.stdout:
-                    if line.startswith(CALLED):
+                    if line.startswith(which.called):
                         step()
                     else:
                         said = [*said[-9:], line]
@@ -195,7 +255,10 @@ def _bar(name, steps):
 
 def _options(arguments):
     parser = argparse.ArgumentParser(prog="python -m benchmarks.judge", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"instances (default: all of {', '.join(NAMES)})")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="instances (default: all that are published)")
+    parser.add_argument(
+        "--round", type=int, dest="year", default=2023, choices=sorted(ROUNDS), help="of the League (default: 2023)"
+    )
     parser.add_argument("--budget", type=float, default=0.05, help="seconds a step (default: 0.05)")
     parser.add_argument("--steps", type=int, help="at most so many (default: as many as are published)")
     parser.add_argument(
@@ -206,15 +269,14 @@ def _options(arguments):
     )
     parser.add_argument(
         "--build",
-        default=KIT,
-        help=f"folder of the judge's Start-Kit; what it lacks is cloned and built (default: ${JUDGE}, here {KIT})",
+        help=f"folder of the judge's Start-Kit; what it lacks is cloned and built (default: ${JUDGE}, here {KIT}, "
+        "and for rounds after 2023 the same with the year behind it)",
     )
     parser.add_argument("--data", help="folder of the shared data (default: $GPU_PLANNERS_DATA or ../shared/data)")
     parser.add_argument("--out", default="out/judge", help="folder for results.json and results.md")
     options = parser.parse_args(arguments)
-    if unknown := sorted(set(options.names) - set(NAMES)):
+    if options.year == 2023 and (unknown := sorted(set(options.names) - set(NAMES))):
         parser.error(f"unknown {', '.join(unknown)}; allowed: {', '.join(NAMES)}")
-    options.names = options.names or NAMES
     return options
 
 

@@ -26,7 +26,7 @@ class Choice:
     """Chooses tasks for robots that have not begun one."""
 
     def __init__(self, settings: DispatchSettings):
-        self._settings = settings
+        self.settings = settings
         self._turn = 0  # of the robots under way that are reconsidered
 
     def choose(
@@ -47,7 +47,7 @@ class Choice:
         chosen: dict[Name, Record | None] = dict.fromkeys(again)
         if not tasks:
             return chosen
-        work = Work(tasks, self._settings, now, step)
+        work = Work(tasks, self.settings, now, step)
         ahead = self._ahead(crew, pool, fleet, soon)
         places = [*((k, crew.tiles[k], crew.headings[k], 0.0) for k in [*free, *under_way]), *ahead]
         left, open_tasks = np.arange(len(places)), np.arange(len(tasks))
@@ -60,7 +60,7 @@ class Choice:
             for place, task in zip(left[got].tolist(), open_tasks[found[got]].tolist()):
                 if place < len(free) + len(under_way):
                     chosen[crew.names[places[place][0]]] = tasks[task]
-            whole = len(open_tasks) <= self._settings.candidates
+            whole = len(open_tasks) <= self.settings.candidates
             left, open_tasks = left[~got], np.delete(open_tasks, found[got])
             if whole or not got.any():
                 break
@@ -78,9 +78,9 @@ class Choice:
             elif record.status == ASSIGNED:
                 under_way.append(k)
             elif record.errand == len(record.task.tiles) - 1:
-                if straight(crew.tiles[k], record.task.tiles[-1]) <= self._settings.look_ahead:
+                if straight(crew.tiles[k], record.task.tiles[-1]) <= self.settings.look_ahead:
                     soon.append(k)
-        most = self._settings.at_once
+        most = self.settings.at_once
         if len(under_way) > most:
             first = self._turn % len(under_way)
             self._turn = first + most
@@ -89,11 +89,11 @@ class Choice:
 
     def _ahead(self, crew, pool, fleet, soon):
         """[(number, tile, heading, steps until then)] where robots end their tasks, if that is soon"""
-        if not soon or self._settings.look_ahead == 0:
+        if not soon or self.settings.look_ahead == 0:
             return []
         ends = np.array([pool.of_robot[crew.names[k]].task.tiles[-1] for k in soon])
         far, _ = fleet.distances(crew.tiles[soon], crew.headings[soon], ends)
-        near = np.flatnonzero(far <= self._settings.look_ahead)
+        near = np.flatnonzero(far <= self.settings.look_ahead)
         return [(soon[k], ends[k], -1, float(far[k])) for k in near]
 
     def _match(self, robots, work, crew, fleet, goes_on):
@@ -107,22 +107,22 @@ class Choice:
         task = candidates[row, place]
         way, met = self._ways(row, task, tiles, headings, work, crew, fleet)
         mine = np.array([record.robot for record in work.tasks], object)[task] == np.array(names, object)[row]
-        cost = offset[row] + way + self._settings.traffic * met + work.value[task]
+        cost = offset[row] + way + self.settings.traffic * met + work.value[task]
         cost = cost + LATE * np.maximum(0.0, offset[row] + way + work.length[task] - work.left[task])
-        cost = cost - np.where(mine, self._settings.keep, 0.0)
+        cost = cost - np.where(mine, self.settings.keep, 0.0)
         right = np.isfinite(cost)
         if right.any():  # a higher priority outweighs whatever the others cost together
             span = np.ptp(cost[right]) + 1.0
             cost[right] -= work.level[task[right]] * span * (len(robots) + 1)
         costs = np.full(candidates.shape, np.inf)
         costs[row, place] = cost
-        settings = self._settings
+        settings = self.settings
         return match(candidates, costs, settings.window, settings.improvements, goes_on)
 
     def _candidates(self, names, tiles, work):
         """(R, C) tasks that are cheapest for each robot by the straight distance, NONE where there are fewer; its own
         among them"""
-        most = min(self._settings.candidates, len(work.tasks))
+        most = min(self.settings.candidates, len(work.tasks))
         found = np.full((len(names), most), NONE)
         own = {record.robot: k for k, record in enumerate(work.tasks) if record.robot is not None}
         rank = -work.level * 1e9 + work.value
@@ -149,7 +149,7 @@ class Choice:
         nearest = np.full(len(goals), np.inf)
         np.minimum.at(nearest, number, way + work.value[task])
         new = np.flatnonzero(~known)
-        known[new[np.argsort(nearest[new], kind="stable")][: self._settings.new_fields]] = True
+        known[new[np.argsort(nearest[new], kind="stable")][: self.settings.new_fields]] = True
         exact, met = known[number], np.zeros(len(row))
         if exact.any():
             at = row[exact]

@@ -9,6 +9,7 @@ import math
 import os
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,14 +54,14 @@ class Dispatcher:
         step: float = 1.0,
     ):
         self.fleet = instance("fleet", fleet, FleetPlanner, "a FleetPlanner", SettingsError)
-        self.settings = instance(
-            "settings", settings or DispatchSettings(), DispatchSettings, "a DispatchSettings", SettingsError
-        )
+        settings = DispatchSettings() if settings is None else settings
+        self._settings = instance("settings", settings, DispatchSettings, "a DispatchSettings", SettingsError)
         self._step = number("step", step, 1e-9, 1e9)
         self.now = 0.0
-        self._stays = Stays(self.settings, self._places("chargers", chargers), self._places("parking", parking))
-        self._choice = Choice(self.settings)
-        self._pool = Pool(self.settings.keep_ended)
+        self._pool = Pool(settings.keep_ended)
+        tiles = self._places("chargers", chargers), self._places("parking", parking)
+        self._stays = Stays(settings, *tiles, self._pool)
+        self._choice = Choice(settings)
         self._pending: list[list] = []  # events that have happened, and are not on the disk
         self._goals: dict[Name, tuple[int, int]] = {}  # of robots, as told by the last `assign`
         self._free: tuple | None = None  # a grid, and where robots can be on it
@@ -70,6 +71,17 @@ class Dispatcher:
             self._journal = Journal(journal, self._pool, frame)
             times = [event.time for record in self._pool.open.values() for event in record.history]
             self.now = max(times, default=0.0)
+
+    @property
+    def settings(self) -> DispatchSettings:
+        """May be set between calls."""
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: DispatchSettings) -> None:
+        self._settings = instance("settings", settings, DispatchSettings, "a DispatchSettings", SettingsError)
+        self._choice.settings = self._stays.settings = settings
+        self._pool.keep_ended = settings.keep_ended
 
     def close(self) -> None:
         """Let another process have the journal."""
@@ -86,8 +98,8 @@ class Dispatcher:
         now: the time; None: that of the last call
         even_blocked: take errands on tiles that are blocked now; the task waits until they are free
 
-        -> its id. Raises GridMapError where an errand lies outside the map or is blocked, SettingsError; nothing has
-        changed then.
+        -> its id. Raises GridMapError where an errand lies outside the map or is blocked, TaskError where another task
+        has that id, SettingsError; nothing has changed then.
         """
         instance("task", task, Task, "a Task", SettingsError)
         if id is None:
@@ -104,18 +116,18 @@ class Dispatcher:
         return id
 
     def cancel(self, id: Name, now: float | None = None) -> None:
-        """End a task, whoever has it. Raises SettingsError where it is not there, or has ended."""
+        """End a task, whoever has it. Raises TaskError where it is not there, or has ended."""
         self._take_time(now)
         self._do([[self.now, "cancelled", checked_name("id", id), None, None]])
 
     def reprioritise(self, id: Name, priority: int, now: float | None = None) -> None:
-        """Give a task another priority. Raises SettingsError where it is not there, or has ended."""
+        """Give a task another priority. Raises TaskError where it is not there, or has ended."""
         priority = whole("priority", priority, -MOST_PRIORITY, MOST_PRIORITY)
         self._take_time(now)
         self._do([[self.now, "priority", checked_name("id", id), None, priority]])
 
     def state(self, id: Name) -> TaskState:
-        """A task's state and history. Raises SettingsError where it is not known, or ended long ago."""
+        """A task's state and history. Raises TaskError where it is not known, or ended long ago."""
         id = checked_name("id", id)
         stay = self._stays.states().get(id) if id not in self._pool.open else None
         return stay or self._pool[id].state()
@@ -125,6 +137,19 @@ class Dispatcher:
         records = [*self._pool.ended.values(), *self._pool.open.values()]
         return {record.id: record.state() for record in records} | self._stays.states()
 
+    def changed(self, since: int = 0) -> tuple[int, list[TaskState]]:
+        """-> the number of the last change, the states of tasks that have changed after change number `since`"""
+        since = whole("since", since, 0, 2**63)
+        records = [*self._pool.ended.values(), *self._pool.open.values()]
+        found = [record for record in records if record.changed > since]
+        stays = [state for number, state in self._stays.told if number > since]
+        return self._pool.changes, [record.state() for record in sorted(found, key=lambda each: each.changed)] + stays
+
+    @property
+    def open_tasks(self) -> int:
+        """How many tasks wait, are assigned or begun."""
+        return len(self._pool.open)
+
     # ---- robots ----
 
     def remove(self, robot: Name, now: float | None = None, why: str = "") -> None:
@@ -132,7 +157,7 @@ class Dispatcher:
         robot that `assign` names again is a new one."""
         robot = checked_name("robot", robot)
         self._take_time(now)
-        self._stays.remove(robot)
+        self._stays.remove(robot, self.now)
         self._goals.pop(robot, None)
         record = self._pool.of_robot.get(robot)
         if record is not None:
@@ -159,7 +184,7 @@ class Dispatcher:
         headings: ArrayLike | None = None,
         now: float | None = None,
         arrived: ArrayLike | None = None,
-        batteries: Mapping[Name, float] | None = None,
+        batteries: Mapping[Any, float] | None = None,
         budget_s: float = math.inf,
     ) -> np.ndarray:
         """Note which errands have been reached, choose who gets which task, and say where each robot goes.
@@ -237,7 +262,7 @@ class Dispatcher:
         for name, record in changed.items():
             if record is not None:
                 self._note("assigned", record, name)
-                self._stays.leave(name)
+                self._stays.leave(name, self.now)
 
     def _goal_of(self, robot):
         record = self._pool.of_robot.get(robot)

@@ -11,7 +11,7 @@ import zlib
 from pathlib import Path
 from typing import IO, Any
 
-from ...errors import SettingsError, shown
+from ...errors import SettingsError, TaskError, shown
 from ...files import file_path, locked_file, read_file, write_whole
 from .pool import Pool
 
@@ -76,7 +76,7 @@ class Journal:
                 raise SettingsError(f"{where} is damaged, and others follow it: put it right, or remove the file")
             try:
                 self._take_line(k, content, pool)
-            except SettingsError as error:
+            except (SettingsError, TaskError) as error:
                 raise SettingsError(f"{where} cannot be: {error}") from None
             except Exception as error:
                 raise SettingsError(f"{where} is not what is written here: {type(error).__name__}: {error}") from error

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from dataclasses import replace
 from typing import Any
 
-from ...errors import SettingsError, shown
+from ...errors import SettingsError, TaskError, shown
 from .task import ENDED, Name, Record, Task, TaskEvent, TaskStatus
 
 WAITING, ASSIGNED, BEGUN = TaskStatus.WAITING, TaskStatus.ASSIGNED, TaskStatus.BEGUN
@@ -27,35 +27,36 @@ class Pool:
     """
 
     def __init__(self, keep_ended: int):
-        self._keep = keep_ended
+        self.keep_ended = keep_ended
         self.open: dict[Name, Record] = {}
         self.ended: OrderedDict[Name, Record] = OrderedDict()
         self.of_robot: dict[Name, Record] = {}  # who has which
         self.submitted = 0  # so far
+        self.changes = 0  # of all tasks
 
     def __getitem__(self, id: Name) -> Record:
         record = self.open.get(id) or self.ended.get(id)
         if record is None:
-            raise SettingsError(f"there is no task {shown(id)}: it was not submitted, or ended long ago")
+            raise TaskError(f"there is no task {shown(id)}: it was not submitted, or ended long ago")
         return record
 
     def check(self, event: list) -> None:
-        """Raise SettingsError where an event cannot be."""
+        """Raise TaskError, or SettingsError, where an event cannot be."""
         _, what, id, robot, _ = event
         if what in (SUBMITTED, KEPT):
             if id in self.open or id in self.ended:
-                raise SettingsError(f"there is a task {shown(id)} already; allowed: another id")
+                raise TaskError(f"there is a task {shown(id)} already; allowed: another id")
             return
         record = self[id]
         if record.status not in FROM[what]:
-            raise SettingsError(f"task {shown(id)} is {record.status.name}: it cannot be {what}")
+            raise TaskError(f"task {shown(id)} is {record.status.name}: it cannot be {what}")
         if what == "assigned" and self.of_robot.get(robot, record) is not record:
             raise SettingsError(f"robot {shown(robot)} has task {shown(self.of_robot[robot].id)} already")
         if what in ("errand", "returned", "withdrawn") and record.robot != robot:
             raise SettingsError(f"task {shown(id)} is of robot {shown(record.robot)}, not of {shown(robot)}")
 
     def apply(self, event: list) -> Record:
-        """Let an event happen. Raises SettingsError where it cannot; nothing has changed then."""
+        """Let an event happen. Raises what `check` does; nothing has changed then."""
         self.check(event)
         time, what, id, robot, detail = event
         if what == KEPT:
@@ -68,6 +69,8 @@ class Pool:
             record = self.open[id]
             getattr(self, f"_{what}")(record, robot, detail)
         record.history.append(TaskEvent(time, what, robot, detail))
+        self.changes += 1
+        record.changed = self.changes
         return record
 
     def _assigned(self, record, robot, _):
@@ -103,7 +106,7 @@ class Pool:
     def _end(self, record, status):
         record.status = status
         self.ended[record.id] = self.open.pop(record.id)
-        while len(self.ended) > self._keep:
+        while len(self.ended) > self.keep_ended:
             self.ended.popitem(last=False)
 
     # ---- whole records, for a journal that begins anew ----

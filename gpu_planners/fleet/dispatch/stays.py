@@ -1,14 +1,19 @@
 """Charging and parking: the tasks that the dispatcher makes itself."""
 
+from collections import deque
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from .pool import Pool
 from .robots import Robots
 from .settings import DispatchSettings
 from .task import Name, RobotState, Task, TaskEvent, TaskState, TaskStatus
 
 CHARGE, PARK = "charge", "park"
+
+
+TOLD = 10_000  # states
 
 
 @dataclass
@@ -24,11 +29,12 @@ class Stay:
 class Stays:
     """Who charges and who parks where. A tile is one robot's until that leaves it, or is removed.
 
-    chargers, parking: (K, 2) tiles
+    chargers, parking: (K, 2) tiles; told: the latest states, each with the number of its change, which the pool counts
     """
 
-    def __init__(self, settings: DispatchSettings, chargers: np.ndarray, parking: np.ndarray):
-        self._settings = settings
+    def __init__(self, settings: DispatchSettings, chargers: np.ndarray, parking: np.ndarray, pool: Pool):
+        self.settings, self._pool = settings, pool
+        self.told: deque[tuple[int, TaskState]] = deque(maxlen=TOLD)
         self._tiles = {CHARGE: np.unique(chargers, axis=0), PARK: np.unique(parking, axis=0)}
         self._stays: dict[Name, Stay] = {}
         self._low: set[Name] = set()  # robots whose batteries are low, whether there is a charger for them or not
@@ -41,12 +47,19 @@ class Stays:
         stay = self._stays.get(robot)
         return stay.tile if stay else None
 
-    def leave(self, robot: Name) -> None:
-        self._stays.pop(robot, None)
+    def leave(self, robot: Name, now: float) -> None:
+        stay = self._stays.pop(robot, None)
+        if stay is not None:
+            stay.history.append(TaskEvent(now, "left" if stay.there else "cancelled", robot))
+            self._tell(robot, stay, TaskStatus.DONE if stay.there else TaskStatus.CANCELLED)
 
-    def remove(self, robot: Name) -> None:
-        self.leave(robot)
+    def remove(self, robot: Name, now: float) -> None:
+        self.leave(robot, now)
         self._low.discard(robot)
+
+    def _tell(self, robot, stay, status):
+        self._pool.changes += 1
+        self.told.append((self._pool.changes, _state(robot, stay, status)))
 
     def recharge(self, crew: Robots, charges: dict, of_robot: dict, fleet, now: float) -> list[Name]:
         """Let those leave chargers that are charged, and give chargers to others, the lowest battery first -> names
@@ -57,12 +70,12 @@ class Stays:
         for name in crew.names:
             charge = charges.get(name, 1.0)
             record = of_robot.get(name)
-            if name in self._low and charge >= self._settings.charged_at:
-                self.remove(name)
+            if name in self._low and charge >= self.settings.charged_at:
+                self.remove(name, now)
             busy = record is not None and record.status == TaskStatus.BEGUN
-            if charge < self._settings.charge_below and not busy and name not in self._low:
+            if charge < self.settings.charge_below and not busy and name not in self._low:
                 self._low.add(name)
-                self.leave(name)
+                self.leave(name, now)
             if name in self._low and name not in self._stays:
                 low.append((charge, crew.number[name]))
         self._settle(CHARGE, crew, [number for _, number in sorted(low)], fleet, now)
@@ -74,9 +87,10 @@ class Stays:
         for robot, stay in self._stays.items():
             number = crew.number.get(robot)
             there = stay.there if number is None else tuple(crew.tiles[number].tolist()) == stay.tile
-            if there and not stay.there:
+            arrives, stay.there = there and not stay.there, there
+            if arrives:
                 stay.history.append(TaskEvent(now, "errand", robot, 1))
-            stay.there = there
+                self._tell(robot, stay, TaskStatus.BEGUN)
 
     def _settle(self, kind, crew, numbers, fleet, now):
         """Give each of some robots the nearest tile that nobody has, in this order."""
@@ -92,15 +106,19 @@ class Stays:
             if np.isfinite(far[nearest]):
                 name = crew.names[number]
                 history = [TaskEvent(now, "submitted"), TaskEvent(now, "assigned", name)]
-                self._stays[name] = Stay(kind, free.pop(nearest), False, history)
+                stay = self._stays[name] = Stay(kind, free.pop(nearest), False, history)
+                self._tell(name, stay, TaskStatus.ASSIGNED)
 
     def states(self) -> dict[Name, TaskState]:
-        found: dict[Name, TaskState] = {}
-        for robot, stay in self._stays.items():
-            id, status = f"{stay.kind}:{robot}", TaskStatus.BEGUN if stay.there else TaskStatus.ASSIGNED
-            task = Task([stay.tile], robots=[robot])
-            found[id] = TaskState(id, task, status, robot, int(stay.there), tuple(stay.history), stay.kind)
-        return found
+        each = self._stays.items()
+        found = [_state(name, s, TaskStatus.BEGUN if s.there else TaskStatus.ASSIGNED) for name, s in each]
+        return {state.id: state for state in found}
 
     def robots(self) -> dict[Name, RobotState]:
         return {robot: RobotState(stay.kind, f"{stay.kind}:{robot}") for robot, stay in self._stays.items()}
+
+
+def _state(robot, stay, status):
+    task = Task([stay.tile], robots=[robot])
+    history, errand = tuple(stay.history), int(stay.there)
+    return TaskState(f"{stay.kind}:{robot}", task, status, robot, errand, history, stay.kind)

@@ -133,7 +133,7 @@ class RobotState:
 
 @dataclass
 class Record:
-    """A task in the pool."""
+    """A task in the pool. changed: the number of its last change"""
 
     id: Name
     task: Task
@@ -141,6 +141,7 @@ class Record:
     robot: Name | None = None
     errand: int = 0
     history: list[TaskEvent] = field(default_factory=list)
+    changed: int = 0
 
     def __post_init__(self) -> None:
         self.length: float = float(np.abs(np.diff(self.task.tiles, axis=0)).sum())  # moves after the first errand

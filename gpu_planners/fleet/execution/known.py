@@ -35,6 +35,7 @@ class KnownAgents:
         self.faults: dict[str, str] = {}
         self.goal_faults: dict[str, str] = {}
         self._goals: dict[str, tuple[float, float]] = {}  # by id, metres
+        self._sent: dict[str, tuple[float, float]] = {}  # where tasks send those that have no goals of their own
         self._occupied: dict[str, np.ndarray] = {}  # by id, (K, 2) metres
         self._left_behind: set[str] = set()  # of these, agents of another map: until they tell where they are
         self._gone: dict[str, float] = {}  # by id of agents that have left, the stamp of the latest report on each
@@ -208,16 +209,47 @@ class KnownAgents:
         for id in ids:
             self._goals.pop(id, None)
             self.goal_faults.pop(id, None)
-            if id in self._number:
-                self._agents["goal"][self._number[id]] = -1
+        self._find_goals(np.array([self._number[id] for id in ids if id in self._number], int))
+
+    # ---- tasks ----
+
+    def knows(self, id: str) -> bool:
+        return id in self._number or id in self._waiting
+
+    def silent_for(self, id: str, now: float) -> float:
+        """Seconds since an agent that is known was heard of."""
+        agent = self._agents[self._number[id]] if id in self._number else self._waiting[id]
+        return now - float(agent["heard"])
+
+    def workers(self) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
+        """Agents that can do tasks: on the map, in order, and without a goal of their own -> ids, tiles (K, 2),
+        headings (K,), (K,) bool: have they been where they were sent?"""
+        numbers = np.flatnonzero(self._agents["there"] & ~self._agents["stands"])
+        numbers = np.array([k for k in numbers.tolist() if self._ids[k] not in self._goals], int)
+        ids, agents = [self._ids[k] for k in numbers], self._agents[numbers]
+        return ids, self._graph.tiles[numbers, 0], self._graph.headings[numbers, 0], agents["reached"]
+
+    def send(self, ids: Sequence[str], tiles: np.ndarray) -> None:
+        """Send agents to tiles (K, 2), -1: nowhere; goals of their own go before."""
+        points, changed = self.places.points(tiles), []
+        for id, tile, point in zip(ids, tiles.tolist(), map(tuple, points.tolist())):
+            before = self._sent.pop(id, None)
+            if tile[0] >= 0:
+                self._sent[id] = point
+            if self._sent.get(id) != before:
+                changed.append(id)
+                if id not in self._goals:
+                    self.goal_faults.pop(id, None)
+        self._find_goals(np.array([self._number[id] for id in changed if id in self._number], int))
 
     def _find_goals(self, numbers):
         if self.planner is None or not len(numbers):
             return
         numbers = numbers[self._agents["there"][numbers]]
         ids = [self._ids[number] for number in numbers]
-        has = np.array([id in self._goals for id in ids], bool)
-        points = np.array([self._goals.get(id, (0.0, 0.0)) for id in ids]).reshape(-1, 2)
+        goals = [self._goals.get(id) or self._sent.get(id) for id in ids]
+        has = np.array([goal is not None for goal in goals], bool)
+        points = np.array([goal or (0.0, 0.0) for goal in goals]).reshape(-1, 2)
         tiles = np.where(has[:, None], self.places.tiles(points), -1)
         parts, here = self.places.part(tiles), self.places.part(self._graph.tiles[numbers, 0])
         for k in np.flatnonzero(has):

@@ -151,7 +151,7 @@ class RunningFleet(FollowedFleet):
         gone = []
         for id in ids:
             self._note_gone(id)
-            for known in (self._waiting, self._goals, self.faults, self.clashes, self.goal_faults):
+            for known in (self._waiting, self._goals, self._sent, self.faults, self.clashes, self.goal_faults):
                 known.pop(id, None)
             self.standing.discard(id)
             self._withdrawn.discard(id)

@@ -4,7 +4,7 @@ NONE to NO_VALID_PATH are the numbers of nav2_msgs/action/ComputePathToPose, wri
 be installed.
 """
 
-from ...errors import DeviceError, GridMapError, SettingsError, is_out_of_memory
+from ...errors import DeviceError, GridMapError, SettingsError, TaskError, is_out_of_memory
 from . import request_error
 
 NONE = 0
@@ -28,12 +28,14 @@ INVALID_REQUEST = 287
 START_TAKEN = 288
 GOAL_TAKEN = 289
 NOT_BEGUN = 290
+NO_TASK = 291
 
 CODE_OF_ERROR: dict[type[Exception], int] = {
     request_error.NotBegunError: NOT_BEGUN,
     DeviceError: NO_DEVICE,
     GridMapError: NO_MAP,
     SettingsError: INVALID_REQUEST,
+    TaskError: NO_TASK,
 }
 
 

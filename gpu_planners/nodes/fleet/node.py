@@ -19,6 +19,7 @@ from ...compiling import fleet_parts
 from ...errors import error_text
 from ...fleet.execution.places import coarser
 from ...fleet.execution.running import RunningFleet
+from ...fleet.execution.tasks import FleetTasks
 from ...grid import GridMap
 from ..common import map_codes as codes
 from ..common.map_scene import Frames, MapScene, TopicMaps
@@ -28,6 +29,7 @@ from ..common.ros import steady_clock
 from .conversions import named
 from .parameters import FleetParameters
 from .plan_service import Solver
+from .task_services import TaskServices
 from .topics import FleetPublishers, TopicFleet
 
 POLLS = 20  # of the clock in the time of a step
@@ -49,8 +51,10 @@ class FleetPlannerNode(PlannerNode):
         self._silent = self._late = self._stuck = ""  # ids, as of the last step
         self._warm: set[tuple] = set()  # what is compiled
         self._outputs = FleetPublishers(self)
-        self._told = TopicFleet(self, self._fleet, frames, lambda: self._scene.frame, self._poll)
+        self._tasks = FleetTasks(self._fleet, self.values)
+        self._told = TopicFleet(self, self._fleet, self._tasks.batteries, frames, lambda: self._scene.frame, self._poll)
         self._maps = TopicMaps(self, self._scene, self._take_map)
+        self._task_services = TaskServices(self, self._tasks, frames, self._scene, self._say_task)
         self.serve(PlanFleet, "~/plan_fleet", self._answer, self._refusal, beside=True)
         period = float(np.clip(self.values.step_s / POLLS, LEAST_S, MOST_S))
         self.create_timer(period, self._poll_soon, clock=steady_clock())
@@ -72,6 +76,7 @@ class FleetPlannerNode(PlannerNode):
             return
         self.state.set_problem("parameters", "")
         before, self.values = self.values, values
+        self._tasks.configure(values)
         self._scene.configure(values)
         self._outputs.pictures.look_every(1.0 / values.marker_rate)
         self._take_map(self._scene.changes != changes or before.tile_size != values.tile_size)
@@ -123,6 +128,8 @@ class FleetPlannerNode(PlannerNode):
         self.state.set_problem("state_file", self._fleet.state_fault)
         try:
             due = self._fleet.due(now)
+            if due:
+                self._task_services.give(now)
             step = self._fleet.step(now) if due else self._fleet.news(now)
             self.state.set_problem("step", "")
         except Exception as error:  # whatever it is, agents stand, and the next step may be right
@@ -158,9 +165,18 @@ class FleetPlannerNode(PlannerNode):
         return self._say_answer(PlanFleet.Response(code=codes.code_of(error), message=error_text(error)))
 
     def _say_answer(self, response):
+        return self._say_task("plan_fleet", response)
+
+    def _say_task(self, name, response):
         self._count()
-        self._tell("plan_fleet", f"code {response.code}: {response.message}", response.code == codes.NONE)
+        self._tell(name, f"code {response.code}: {response.message}", response.code == codes.NONE)
         return response
+
+    def finish(self, patience_s: float = -1.0) -> bool:
+        ended = super().finish(patience_s)
+        if ended:
+            self._tasks.close()
+        return ended
 
     def _facts(self):
         grid, fleet = self._grid, self._fleet
@@ -182,6 +198,7 @@ class FleetPlannerNode(PlannerNode):
             "late": self._late,
             "stuck": self._stuck,
             "occupied": named(fleet.occupied_ids()),
+            "tasks": self._task_services.counts,
             "requests": self._requests,
             "last answer": self._last_answer,
         }

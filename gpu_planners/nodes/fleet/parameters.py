@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...fleet.execution.rules import Rules
+from ...fleet.execution.tasks import TaskRules
 from ...settings import changed, setting
 from ..common.parameters import MapParameters
 
 
 @dataclass(frozen=True)
-class FleetParameters(Rules, MapParameters):
+class FleetParameters(Rules, TaskRules, MapParameters):
     """Parameters of the node fleet_planner."""
 
     device: str = changed(

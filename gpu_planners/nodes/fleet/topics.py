@@ -1,5 +1,6 @@
 """Topics of the node fleet_planner: what agents tell that comes; actions, paths and pictures that go out."""
 
+import math
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -136,13 +137,26 @@ DEPTH = 1000  # of messages that come in a burst
 
 class LatestReport(NamedTuple):
     """The latest on an agent. gone: it was said to be gone, before `pose` if there is one; now: when it came; stamp:
-    when it was measured, 0: not known"""
+    when it was measured, 0: not known; battery: its charge, NaN: not known"""
 
     gone: bool
     pose: Pose | None
     frame: str
     now: float
     stamp: float
+    battery: float = math.nan
+
+
+def _batteries(message):
+    """Charges of the ids of AgentStates or AgentGoals, NaN where none is told."""
+    charges = list(getattr(message, "batteries", ()))
+    if charges and len(charges) != len(message.ids):
+        text = f"it has {len(message.ids)} ids and {len(charges)} batteries"
+        raise GpuPlannersError(f"{text}; allowed: none, or one for each")
+    for id, charge in zip(message.ids, charges):
+        if not (math.isnan(charge) or 0.0 <= charge <= 1.0):
+            raise GpuPlannersError(f"the battery of '{one_line(id)}' is {charge}; allowed: 0 to 1, or NaN")
+    return charges or [math.nan] * len(message.ids)
 
 
 def _check_ids(ids, poses, gone):
@@ -172,18 +186,19 @@ class TopicFleet:
     """The topics ~/agent_states, ~/agent_goals and ~/occupied. The latest report on each agent waits until the worker
     takes it: nothing is lost, nothing piles up. The latest one is that with the latest stamp, or that came last.
 
-    taken: called on the worker after the fleet was told
+    batteries: {id: charge}, filled on the worker; taken: called on the worker after the fleet was told
     """
 
     def __init__(
         self,
         node: PlannerNode,
         fleet: RunningFleet,
+        batteries: dict[str, float],
         frames: Frames,
         map_frame: Callable[[], str],
         taken: Callable[[], None],
     ) -> None:
-        self._node, self._fleet = node, fleet
+        self._node, self._fleet, self._batteries = node, fleet, batteries
         self._frames, self._map_frame, self._taken = frames, map_frame, taken
         self._latest: dict[str, dict[str, LatestReport]] = {topic: {} for _, topic, _ in TOPICS}  # and by id
         self._lock, self._queued = threading.Lock(), False
@@ -195,12 +210,13 @@ class TopicFleet:
             gone, frame, now = getattr(message, gone), message.header.frame_id, self._node.now()
             stamp = seconds(message.header.stamp) if topic == "agent_states" else 0.0
             _check_ids(message.ids, message.poses, gone)
+            charges = _batteries(message)
             with self._lock:
                 latest = self._latest[topic]
-                for id, pose in zip(message.ids, message.poses):
+                for id, pose, battery in zip(message.ids, message.poses, charges):
                     before = latest.get(id)
                     if before is None or before.pose is None or not 0 < stamp <= before.stamp:
-                        latest[id] = LatestReport(before is not None and before.gone, pose, frame, now, stamp)
+                        latest[id] = LatestReport(before is not None and before.gone, pose, frame, now, stamp, battery)
                 latest |= dict.fromkeys(gone, LatestReport(True, None, frame, now, stamp))
             if not self._queued:
                 self._queued = True
@@ -224,6 +240,8 @@ class TopicFleet:
 
     def _take_states(self, latest):
         self._fleet.remove([id for id, report in latest.items() if report.gone])
+        told = ((id, report.battery) for id, report in latest.items() if not math.isnan(report.battery))
+        self._batteries.update(told)
         for ids, poses, times, stamps, faults in self._by_frame(latest, "its pose"):
             yaws, turned = yaws_of(poses)
             points = poses.points[:, :2]
