@@ -1,4 +1,4 @@
-"""Motions that keep a constraint: a cup upright, a tool on a plane, a point of the tool in a box, on eight robots.
+"""Motions that keep a constraint on eight robots: a cup upright, a tool on a plane, in a box, along the arc of a door.
 
 How far motions leave the constraint between their waypoints is measured by pinocchio, from the URDF.
 """
@@ -8,9 +8,9 @@ import time
 import numpy as np
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, rrt_connect
-from gpu_planners.arm.constraints import Position, Tilt, all_of
+from gpu_planners.arm.constraints import Position, Tilt, Volume, Within, all_of
 
-from . import coal_peer, robots
+from . import coal_peer, constraint_peers, robots
 from .harness import Benchmark, Row, median, percentile, progress, told
 from .problems import add_obstacles
 
@@ -18,6 +18,8 @@ UP = np.array([0.0, 0.0, 1.0])
 TILT = 0.1  # rad
 THIN = 0.01  # m: half of the plane's thickness
 WIDE = 0.3  # m: half of the box's sides
+DOOR, HANDLE = 0.4, 0.02  # m: from the hinge to the handle, and from that arc at most
+SWING = np.linspace(-1.2, 1.2, 49)  # rad that the door is turned, at the spheres that cover the arc
 POSTS = 3  # boxes among which the tool moves
 DRAWN = 2000  # configurations, of which the starts of motions are taken
 ENDS = 200  # configurations near the start, of which the goal is taken
@@ -34,12 +36,28 @@ KINDS = {
     "cup on a plane": lambda robot, link, T: all_of(
         [Tilt(robot, link, T[:3, :3].T @ UP, UP, TILT), _plane(robot, link, T)]
     ),
+    "hand along a door's arc": lambda robot, link, T: all_of(
+        [Tilt(robot, link, T[:3, :3].T @ UP, UP, TILT), _arc(robot, link, T)]
+    ),
 }
 
 
 def _plane(robot, link, T):
     ends = np.array([np.inf, np.inf, THIN])
     return Position(robot, link, np.zeros(3), T[:3, 3] - ends, T[:3, 3] + ends)
+
+
+def _arc(robot, link, T):
+    """The handle, which the hand may turn about, on its arc: in spheres that overlap. The hinge is on the far side."""
+    away = np.append(T[:2, 3], 0.0)
+    hinge = T[:3, 3] + DOOR * away / max(np.linalg.norm(away), 1e-9)
+    spheres = []
+    for angle in SWING:
+        c, s = np.cos(angle), np.sin(angle)
+        pose = np.eye(4)
+        pose[:3, 3] = hinge + np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]]) @ (T[:3, 3] - hinge)
+        spheres.append(Volume.sphere(HANDLE, pose))
+    return Within(robot, link, np.zeros(3), spheres)
 
 
 class Problem:
@@ -93,9 +111,16 @@ def left_by(rule, poses):
             found.append(np.arccos(np.clip(poses[:, :3, :3] @ part.axis @ part.direction, -1, 1)) - part.tolerance)
         else:
             points = poses[:, :3, :3] @ part.point + poses[:, :3, 3]
-            planes, T = part.volumes[0].planes, part.volumes[0].pose
-            found.append(((points - T[:3, 3]) @ T[:3, :3] @ planes[:, :3].T + planes[:, 3]).max(axis=1))
+            found.append(np.min([_outside(volume, points) for volume in part.volumes], axis=0))
     return float(np.max(found))
+
+
+def _outside(volume, points):
+    """(N,) m that points are outside of a box or a sphere."""
+    inside, planes = (points - volume.pose[:3, 3]) @ volume.pose[:3, :3], volume.planes
+    if len(planes):
+        return (inside @ planes[:, :3].T + planes[:, 3]).max(axis=1)
+    return np.linalg.norm(inside, axis=1) - volume.radius
 
 
 def constraints(context):
@@ -107,40 +132,49 @@ def constraints(context):
             rows.append(Row(title, "gpu_planners", note=missing))
             continue
         rig = robots.rig(name)
-        rows += [told(_row(rig, kind, 3 if context.quick else 10)) for kind in KINDS]
+        for kind in KINDS:
+            rows.append(told(_row(rig, kind, 3 if context.quick else 10, "gpu_planners, cpu", _ours)))
+            for subject, (module, solve) in constraint_peers.PEERS.items():
+                if missing := constraint_peers.unavailable(module):
+                    rows.append(Row(f"{rig.title}, {kind}", subject, note=missing))
+                else:
+                    rows.append(told(_row(rig, kind, 3, subject, solve)))
     return rows
 
 
-def _row(rig, kind, count):
+def _ours(problem, time_limit_s, seed):
+    settings = rrt_connect.Settings(time_limit_s=time_limit_s)
+    found = rrt_connect.solve(problem.start, problem.goal, problem.checker, settings, seed, constraints=problem.rule)
+    return found.path if found.solved else None
+
+
+def _row(rig, kind, count, subject, solve):
     from .arm_kinematics import PinocchioArm
 
-    arm, settings = PinocchioArm(rig, rig.tips[0]), rrt_connect.Settings(time_limit_s=TIME_LIMIT_S)
-    taken, worst, samples, points, contacts = [], [], [], [], 0
-    for index in progress(range(count), f"{rig.title}, {kind}"):
+    arm, taken, worst, points, lengths, contacts = PinocchioArm(rig, rig.tips[0]), [], [], [], [], 0
+    for index in progress(range(count), f"{rig.title}, {kind}, {subject}"):
         problem = Problem(rig, kind, index)
         problem.checker.warm_up()
         began = time.perf_counter()
-        found = rrt_connect.solve(
-            problem.start, problem.goal, problem.checker, settings, index, constraints=problem.rule
-        )
-        if not found.solved:
+        path = solve(problem, TIME_LIMIT_S, index)
+        if path is None:
             continue
         taken.append(time.perf_counter() - began)
-        way = np.concatenate([np.linspace(a, b, SAMPLES) for a, b in zip(found.path, found.path[1:])])
+        way = np.concatenate([np.linspace(a, b, SAMPLES) for a, b in zip(path, path[1:])])
         worst.append(left_by(problem.rule, np.array([arm.pose(q).homogeneous for q in way])))
-        contacts += rig.coal_scene(problem.obstacles).first_collision(found.path) is not None
-        samples.append(found.samples)
-        points.append(len(found.path))
+        contacts += rig.coal_scene(problem.obstacles).first_collision(path) is not None
+        points.append(len(path))
+        lengths.append(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
     figures = {
-        "solved": len(taken) / count,
+        "solved": f"{len(taken)}/{count}",
         "time_ms": 1e3 * median(taken),
         "time_p95_ms": 1e3 * percentile(taken, 95),
-        "samples": median(samples),
+        "length": median(lengths),
         "waypoints": median(points),
         "left_mm": 1e3 * max(worst, default=float("nan")),
         "contacts": contacts,
     }
-    return Row(f"{rig.title}, {kind}", "gpu_planners, cpu", figures, taken)
+    return Row(f"{rig.title}, {kind}", subject, figures, taken)
 
 
 BENCHMARKS = (
@@ -150,12 +184,14 @@ BENCHMARKS = (
         "Among three posts, from a random free configuration to one about 0.8 rad off in each joint, with no straight "
         "way between them. The constraint follows from where the start has the tool; some problems may have no "
         "solution. Solved: within 10 s. The most that a motion leaves the constraint anywhere between its waypoints, "
-        "in 1/1000 of a metre or rad, is by pinocchio at 100 places of each segment; negative: it never does.",
+        "in 1/1000 of a metre or rad, is by pinocchio at 100 places of each segment; negative: it never does. "
+        "Contacts: paths that are not free by coal. Of the peers, which look at samples of a motion and call the "
+        "constraint and our check of configurations in Python, the first three problems.",
         {
-            "solved": "share",
+            "solved": "text",
             "time_ms": "ms",
             "time_p95_ms": "ms",
-            "samples": "ratio",
+            "length": "length",
             "waypoints": "ratio",
             "left_mm": "ms",
             "contacts": "ratio",

@@ -10,9 +10,9 @@ from ..arguments import checked, numbers
 from ..errors import ConfigurationError
 from ..settings import setting
 from .constraints import Tilt
+from .planners import rrt_connect
 from .planners.query import check_call
 from .planners.result import PlanningResult
-from .planners.rrt_connect import constrained
 from .planners.settings import PlannerSettings
 from .robot.model import RobotModel
 
@@ -60,4 +60,5 @@ def solve(
     arguments that are wrong.
     """
     check_call(checker, settings, Settings)
-    return constrained.plan(start, goals, checker, rule, settings, settings.step, 0, seed)
+    own = {name: value for name, value in vars(settings).items() if name != "step"}
+    return rrt_connect.solve(start, goals, checker, rrt_connect.Settings(**own, range=settings.step), seed, rule)

@@ -1,5 +1,7 @@
 """Constraints: what is called kept is kept everywhere by pinocchio; planned motions keep theirs, free by coal."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from robots_at_hand import READY
@@ -8,10 +10,23 @@ from scipy.spatial.transform import Rotation
 from benchmarks import robots
 from benchmarks.problems import add_obstacles
 from gpu_planners.arm import CollisionChecker, CollisionWorld, Status, rrt_connect
-from gpu_planners.arm.constraints import JointRange, KeepingChecker, Orientation, Position, Tilt, Volume, Within, all_of
+from gpu_planners.arm.constraints import (
+    JointRange,
+    KeepingChecker,
+    Orientation,
+    Position,
+    Tilt,
+    Volume,
+    Within,
+    all_of,
+    keeping,
+)
+from gpu_planners.arm.spaces.interface import FREE, space_of
 from gpu_planners.arm.trajectory import time_parameterize
+from gpu_planners.device import cuda_problem, njit
 from gpu_planners.errors import ConfigurationError, RobotDescriptionError, SettingsError
 
+needs_gpu = pytest.mark.skipif(bool(cuda_problem()), reason=f"no CUDA device: {cuda_problem()}")
 PLACES = np.linspace(0, 1, 40)
 POINT = np.array([0.02, 0.0, 0.05])
 POST = {"type": "box", "name": "post", "size": [0.1, 0.1, 1.2], "position": [0.5, 0.0, 0.4], "quat_xyzw": [0, 0, 0, 1]}
@@ -132,6 +147,120 @@ def test_what_is_kept_is_kept_everywhere(name):
     assert really > 300 and proven > 0.97 * really
 
 
+@njit
+def kept_by_compiled(a, b, space, found):
+    for i in range(len(a)):
+        found[i] = keeping.kept(a[i], b[i], space, 0)
+
+
+@njit
+def project_compiled(q, near, lower, upper, space, found):
+    for i in range(len(q)):
+        found[i] = keeping.project(q[i], near[i], lower, upper, space)
+
+
+@pytest.mark.parametrize("name", robots.ROBOTS)
+def test_compiled_code_proves_and_projects_as_numpy_does(name):
+    """What compiled code calls kept is kept everywhere by pinocchio, and is nearly all that NumPy proves; what it
+    projects keeps the constraint by a margin."""
+    rig, rng = rig_of(name), np.random.default_rng(2)
+    robot, link, low, high, q = central(rig, rng)
+    a, b = (q + rng.normal(size=(100, robot.dof)) * np.minimum(0.12, 0.1 * (high - low)) for _ in range(2))
+    a, b, drawn = (each.astype(np.float32) for each in (a, b, rng.uniform(low, high, (60, robot.dof))))
+    low, high = low.astype(np.float32), high.astype(np.float32)
+    places = np.concatenate([a.astype(float) + share * (b.astype(float) - a) for share in PLACES])
+    poses, proven, by_numpy = poses_by_pinocchio(rig, places), 0, 0
+    checker, found = CollisionChecker(robot, CollisionWorld(), "cpu"), np.empty(len(a), dtype=bool)
+    chosen = cases(robot, link, robot.link_poses(q)[link][0], q)
+    for case, (rule, exceeds) in (chosen | several(chosen)).items():
+        space = space_of(KeepingChecker(checker, rule))
+        kept_by_compiled(a, b, space, found)
+        worst = exceeds(poses, places).reshape(len(PLACES), -1).max(axis=0)
+        assert worst[found].max(initial=-1.0) <= 0.0, case
+        reference = rule.kept(a, b)
+        assert reference[found].all(), case
+        proven, by_numpy = proven + found.sum(), by_numpy + reference.sum()
+        placed, placed_well = drawn.copy(), np.empty(len(drawn), dtype=bool)
+        project_compiled(placed, drawn, low, high, space, placed_well)
+        assert placed_well.mean() > (0.25 if case in chosen else 0.1), case  # walks ask for steps of 0.25 rad
+        placed = placed[placed_well]
+        assert (rule.excess(placed) < 0).all() and (placed >= low).all() and (placed <= high).all(), case
+    assert proven > 0.99 * by_numpy > 300
+
+
+def several(chosen):
+    """Two of all the cases at once: more sides than a step of a projection sees to are no harm."""
+    found = {}
+    for first, second in (("tilt", "plane"), ("vector (0.3, 0.2, 4.0)", "box"), ("joint", "hull")):
+        (rule, one), (other, two) = chosen[first], chosen[second]
+        exceeds = lambda T, q, one=one, two=two: np.maximum(one(T, q), two(T, q))  # noqa: E731
+        found[f"{first} and {second}"] = all_of([rule, other]), exceeds
+    return found
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_cuda_proves_what_the_cpu_proves():
+    """A warp checks a motion, each lane a part of it; free of collision in an empty world, so the proof decides."""
+    from numba import cuda
+
+    from gpu_planners.arm.spaces.cuda import THREADS, WARPS, Spill, motion_kernel
+
+    rig, rng = rig_of("panda"), np.random.default_rng(3)
+    robot, link, low, high, q = central(rig, rng)
+    a, b = (q + rng.normal(size=(1000, robot.dof)) * np.minimum(0.12, 0.1 * (high - low)) for _ in range(2))
+    a, b = a.astype(np.float32), b.astype(np.float32)
+    checker = CollisionChecker(robot, CollisionWorld(), "cuda")
+    free = checker.motions_valid(a, b)
+    proven, by_numpy = 0, 0
+    for case, (rule, _) in cases(robot, link, robot.link_poses(q)[link][0], q).items():
+        one = KeepingChecker(checker, rule)
+        mode, step = one.motion_args
+        blocks, verdicts = -(-len(a) // WARPS), cuda.to_device(np.zeros(len(a), np.uint8))
+        ends, spill = (cuda.to_device(a), cuda.to_device(b)), Spill(one.scratch_sizes).rows(blocks)
+        kernel = motion_kernel(*one.scratch_sizes)
+        kernel[blocks, THREADS](*ends, np.int32(mode), step, *one.device_scene(), verdicts, spill)
+        found, reference = verdicts.copy_to_host() == FREE, rule.kept(a, b) & free
+        assert reference[found].all(), case
+        proven, by_numpy = proven + found.sum(), by_numpy + reference.sum()
+    assert proven > 0.99 * by_numpy > 1000
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("kind", ["plane", "cup on a plane"])
+def test_cuda_plans_as_the_cpu_does(at_a_post, kind):
+    """One problem on the whole device, and many at once, whose paths the NumPy proof and coal check."""
+    rig, checker, start, goals = at_a_post
+    rules = {"plane": plane(rig.model, 0.4, 0.01)}
+    rules["cup on a plane"] = all_of([down(rig.model, 0.1), plane(rig.model, 0.4, 0.02)])
+    rule, on_cuda, settings = rules[kind], checker.on("cuda"), rrt_connect.Settings(time_limit_s=60.0)
+    results = [rrt_connect.solve(start, goals, on_cuda, settings, seed, constraints=rule) for seed in (0, 0, 1)]
+    assert np.array_equal(results[0].path, results[1].path)
+    results.append(rrt_connect.solve(start, goals, on_cuda, replace(settings, optimise_s=1.0), constraints=rule))
+    results += rrt_connect.solve_batch([start] * 40, [goals] * 40, on_cuda, settings, constraints=rule)
+    for result in results:
+        assert result.solved, result.message
+        assert rule.kept(result.path[:-1], result.path[1:]).all()
+        assert rig.coal_scene([POST]).first_collision(result.path) is None
+
+
+def test_a_start_on_the_edge_can_be_left():
+    """Of a box whose side goes through the point where the start has it; the compiled proof has float32."""
+    rig = rig_of("panda")
+    robot, inf = rig.model, np.inf
+    checker = CollisionChecker(robot, CollisionWorld(), "cpu")
+    start, goal = READY, hand_down(checker, 0.45, -0.3, 0.6)[0]
+    height = robot.link_poses(start)[TCP][0, 2, 3]
+    rule = Position(robot, TCP, np.zeros(3), (-inf, -inf, height), (inf, inf, height + 0.5))
+    assert abs(rule.excess(start[None])[0]) < 1e-9
+    result = rrt_connect.solve(start, goal, checker, rrt_connect.Settings(time_limit_s=60.0), constraints=rule)
+    assert result.solved, result.message
+    assert (
+        rule.excess(np.concatenate([np.linspace(a, b, 60) for a, b in zip(result.path, result.path[1:])])).max() < 1e-6
+    )
+
+
 @pytest.mark.parametrize("name", robots.ROBOTS)
 def test_projections_keep_the_constraint(name):
     rig, rng = rig_of(name), np.random.default_rng(1)
@@ -223,6 +352,45 @@ def test_the_same_seed_gives_the_same_path(at_a_post):
     assert first.solved and np.array_equal(first.path, second.path)
 
 
+def test_further_searches_make_the_path_shorter(at_a_post):
+    rig, checker, start, goals = at_a_post
+    rule, settings = (
+        all_of([down(rig.model, 0.1), plane(rig.model, 0.4, 0.02)]),
+        rrt_connect.Settings(time_limit_s=60.0),
+    )
+    first = rrt_connect.solve(start, goals, checker, settings, constraints=rule)
+    for more in (
+        replace(settings, restarts=6),
+        replace(settings, optimise_s=1.0),
+        replace(settings, optimise_s=1.5, objective="time"),
+    ):
+        best = rrt_connect.solve(start, goals, checker, more, constraints=rule)
+        assert best.solved and len(best.history), best.message
+        assert (
+            rule.kept(best.path[:-1], best.path[1:]).all()
+            and checker.motions_valid(best.path[:-1], best.path[1:]).all()
+        )
+        if more.objective == "length":
+            assert best.cost <= first.cost + 1e-6 and (np.diff(best.history[:, 2]) < 0).all()
+
+
+def test_batches_keep_it(at_a_post):
+    """As single problems do; and a start that does not keep it touches no other problem."""
+    rig, checker, start, goals = at_a_post
+    rule, settings = plane(rig.model, 0.4, 0.02), rrt_connect.Settings(time_limit_s=120.0)
+    low = hand_down(checker, 0.45, -0.3, 0.3)[0]
+    starts, ends = [start, low, *goals], [goals, goals, *[start] * len(goals)]
+    results = rrt_connect.solve_batch(starts, ends, checker, settings, constraints=rule)
+    assert results[1].status is Status.INVALID_START and "0.08 m outside" in results[1].message
+    for k, result in enumerate(results[:1] + results[2:]):
+        assert result.solved, (k, result.message)
+        assert rule.kept(result.path[:-1], result.path[1:]).all()
+        assert rig.coal_scene([POST]).first_collision(result.path) is None
+    one = KeepingChecker(checker, rule)
+    others = rrt_connect.solve_batch(starts, ends, [one] * len(starts), settings)
+    assert all(np.array_equal(a.path, b.path) for a, b in zip(results, others))
+
+
 def test_rounded_corners_keep_it(at_a_post):
     """All of a motion that passes its corners, by pinocchio; it is quicker than one that stops at each."""
     rig, checker, start, goals = at_a_post
@@ -279,10 +447,6 @@ def test_bad_arguments_are_named(at_a_post):
     ):
         with pytest.raises(error, match=what):
             make()
-    rule = plane(robot, 0.4, 0.02)
-    for settings in (rrt_connect.Settings(optimise_s=1.0), rrt_connect.Settings(restarts=2)):
-        with pytest.raises(SettingsError, match="constraints"):
-            rrt_connect.solve(start, goals, checker, settings, constraints=rule)
     other = rig_of("ur5").model
     with pytest.raises(SettingsError, match="another robot"):
         rrt_connect.solve(start, goals, checker, constraints=down_of(other))

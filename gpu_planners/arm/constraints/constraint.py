@@ -7,14 +7,12 @@ until each is (`kept`); projection is a damped Gauss-Newton method on what the p
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...arguments import checked, instance, numbers
 from ...errors import ConfigurationError, RobotDescriptionError, SettingsError, shown
-from ..collision.reach import joint_reach
 from ..robot.model import RobotModel
 from .parts import JointPart, Part, PointPart, TiltPart, TurnPart
 from .volume import FARTHEST, Volume, rotation
@@ -246,41 +244,6 @@ def all_of(constraints: Sequence[Constraint]) -> Constraint:
     if any(each.robot is not first for each in given):
         raise SettingsError("constraints are of several robots; allowed: those of one RobotModel")
     return Constraint(first, [part for each in given for part in each.parts])
-
-
-@checked()
-class KeepingChecker:
-    """A CollisionChecker whose motions keep a constraint, too. `time_parameterize` takes it, so that corners are
-    rounded only as far as that keeps the constraint.
-
-    robot: the checker's
-    """
-
-    def __init__(self, checker: Any, constraint: Constraint, thickness: float = 0.0) -> None:
-        if isinstance(checker, type) or not callable(getattr(checker, "thickened", None)):
-            raise SettingsError(f"checker is {shown(checker)}; allowed: a CollisionChecker")
-        if getattr(checker.robot, "joint_names", None) != constraint.robot.joint_names:
-            raise SettingsError("constraint is of another robot than the checker's; allowed: one of its RobotModel")
-        self.robot, self._checker, self._constraint, self._thickness = checker.robot, checker, constraint, thickness
-        reach = joint_reach(self.robot)
-        with np.errstate(divide="ignore", invalid="ignore"):  # joints that do not change a part's x do not count
-            least = [np.nanmin(np.nanmax(part.rates / reach, axis=1)) for part in constraint.parts]
-        self._spares = [thickness * each if thickness else 0.0 for each in least]
-
-    def thickened(self, thickness: float) -> "KeepingChecker":
-        """One for motions that are near the straight ones: no point of the robot is off by more than this, metres."""
-        return KeepingChecker(self._checker.thickened(thickness), self._constraint, thickness)
-
-    def around(self, start: ArrayLike) -> "KeepingChecker":
-        """One of `CollisionChecker.around` a start (dof,)."""
-        return KeepingChecker(self._checker.around(start), self._constraint, self._thickness)
-
-    def motions_valid(self, q_from: ArrayLike, q_to: ArrayLike) -> np.ndarray:
-        """(N,) bool: are motions (N, dof) proven free, and to keep the constraint?"""
-        valid = np.array(self._checker.motions_valid(q_from, q_to), dtype=bool)
-        a, b = (np.asarray(q, dtype=float)[valid] for q in (q_from, q_to))
-        valid[valid] = self._constraint._kept(a, b, self._spares)
-        return valid
 
 
 def unit(name: str, vector: ArrayLike) -> np.ndarray:

@@ -48,7 +48,7 @@ class LinkPart:
         self.robot, self.link = robot, link
         self.tip = Tip(robot, link)
         index = robot.link_index(link)
-        self._frame, self._T_frame_link = int(robot.link_frame[index]), robot.T_frame_link[index]
+        self.frame, self.T_frame_link = int(robot.link_frame[index]), robot.T_frame_link[index]
         rows = robot.frames[self.tip.frames]
         self._joints, self._slides = rows["joint"], rows["prismatic"]
         self._rates = np.abs(rows["multiplier"])
@@ -58,7 +58,7 @@ class LinkPart:
     def _placed(self, q):
         """(N, F, 4, 4) poses of the frames that carry the link, and (N, 4, 4) its own."""
         poses = poses_of_frames(self.robot, q, self.tip.frames)
-        return poses[:, self.tip.frames], poses[:, self._frame] @ self._T_frame_link
+        return poses[:, self.tip.frames], poses[:, self.frame] @ self.T_frame_link
 
     def _turns(self, moves):
         """(N, F) rad by which each frame turns at most, of joints that move by |dq| (N, dof)."""
@@ -85,15 +85,15 @@ class PointPart(LinkPart):
     def __init__(self, robot: RobotModel, link: str, point: np.ndarray, volumes: tuple[Volume, ...]) -> None:
         super().__init__(robot, link)
         self.point, self.volumes = point, volumes
-        in_frame = self._T_frame_link[:3, :3] @ point + self._T_frame_link[:3, 3]
-        levers = carrying_levers(robot, self._frame, float(np.linalg.norm(in_frame)))
+        in_frame = self.T_frame_link[:3, :3] @ point + self.T_frame_link[:3, 3]
+        levers = carrying_levers(robot, self.frame, float(np.linalg.norm(in_frame)))
         order = {int(frame): lever for frame, lever in zip(levers.frames, levers.lever)}
-        self._levers = np.array([order[int(frame)] for frame in self.tip.frames])
+        self.levers = np.array([order[int(frame)] for frame in self.tip.frames])
 
     @property
     def rates(self) -> np.ndarray:
         """(dof,) by how much x changes at most for a unit of each joint."""
-        return np.eye(self.robot.dof)[:, self._joints] @ (self._rates * self._levers)
+        return np.eye(self.robot.dof)[:, self._joints] @ (self._rates * self.levers)
 
     def measure(self, q: np.ndarray) -> np.ndarray:
         T = self._placed(q)[1]
@@ -115,7 +115,7 @@ class PointPart(LinkPart):
     def bound(self, moves: np.ndarray, a: np.ndarray, b: np.ndarray, spare: float = 0.0) -> np.ndarray:
         turns, rates = self._turns(moves), moves[:, self._joints] * self._rates
         outer = np.cumsum(turns, axis=1) - turns  # frames come outermost first
-        K = (rates * self._levers * (turns + 2 * outer)).sum(axis=1) / 2
+        K = (rates * self.levers * (turns + 2 * outer)).sum(axis=1) / 2
         proven = [peak(at_a, at_b, K[:, None]).max(axis=1) for at_a, at_b in zip(self._sides(a), self._sides(b))]
         return np.min(proven, axis=0) + spare
 
@@ -200,10 +200,10 @@ class TurnPart(LinkPart):
         super().__init__(robot, link)
         self.R_link_frame, self.wanted, self.tolerances, self.euler = R_link_frame, wanted, tolerances, euler
         # the middle Euler angle never exceeds a quarter turn
-        self._limited = np.flatnonzero(tolerances < [np.pi, np.pi / 2 if euler else np.pi, np.pi])
-        free = np.setdiff1d(np.arange(3), self._limited)
-        self.limits = bool(len(self._limited))
-        self._cone = None if euler or len(free) != 1 else int(free[0])
+        self.limited = np.flatnonzero(tolerances < [np.pi, np.pi / 2 if euler else np.pi, np.pi])
+        free = np.setdiff1d(np.arange(3), self.limited)
+        self.limits = bool(len(self.limited))
+        self.cone = None if euler or len(free) != 1 else int(free[0])
 
     def measure(self, q: np.ndarray) -> np.ndarray:
         return self.wanted.T @ self._placed(q)[1][:, :3, :3] @ self.R_link_frame
@@ -221,7 +221,7 @@ class TurnPart(LinkPart):
 
     def excess(self, x: np.ndarray) -> np.ndarray:
         off = np.abs(self.angles(x)) - self.tolerances
-        return off[:, self._limited].max(axis=1)
+        return off[:, self.limited].max(axis=1)
 
     def bound(self, moves: np.ndarray, a: np.ndarray, b: np.ndarray, spare: float = 0.0) -> np.ndarray:
         turned = self._turned(moves)
@@ -231,7 +231,7 @@ class TurnPart(LinkPart):
         """Of linear functions of x, one or two for each angle: r sin(angle - tolerance) and r sin(-angle - tolerance),
         where r > 0. Both are needed below a quarter turn; above it, either will do."""
         K, found = turned**2 / 2, []
-        for k in self._limited:
+        for k in self.limited:
             tolerance = self.tolerances[k]
             s, c = np.sin(tolerance), np.cos(tolerance)
             i, j, m, n = {0: (1, 2, 2, 2), 1: (0, 2, 0, 0), 2: (0, 1, 0, 0)}[int(k)]
@@ -252,17 +252,17 @@ class TurnPart(LinkPart):
         half = np.where(smooth, np.maximum(half, 1e-4), 1.0)
         bend = half / np.sin(half) * (1 + (half / np.sin(half) ** 2 - 1 / np.tan(half)) / 2)
         K = (turned**2 * bend / 2)[:, None]
-        some, tolerances = self._limited, self.tolerances[self._limited]
+        some, tolerances = self.limited, self.tolerances[self.limited]
         sides = [peak(s * at_a[:, some] - tolerances, s * at_b[:, some] - tolerances, K) for s in (1.0, -1.0)]
         found = np.where(smooth, np.maximum(*sides).max(axis=1) + np.pi / 2 * spare, np.inf)  # |J| is pi / 2 at most
-        if self._cone is None:
+        if self.cone is None:
             return found
         # half a turn about the free axis: a tilt below the cone's keeps the vector there
-        tilts = [np.arccos(np.clip(x[:, self._cone, self._cone], -1, 1)) for x in (a, b)]
+        tilts = [np.arccos(np.clip(x[:, self.cone, self.cone], -1, 1)) for x in (a, b)]
         return np.minimum(found, tilt_bound(turned, *tilts, CONE * float(tolerances.min())) + spare)
 
     def pull(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        angles, some = self.angles(x), self._limited
+        angles, some = self.angles(x), self.limited
         values = np.abs(angles[:, some]) - self.tolerances[some]
         slopes = np.sign(angles)[:, :, None] * (_euler_rates(angles) if self.euler else _vector_rates(angles))
         margins = np.minimum(MARGIN * self.tolerances[some], MOST_MARGIN)
@@ -305,16 +305,17 @@ class JointPart:
 
     def __init__(self, robot: RobotModel, joint: int, lower: float, upper: float) -> None:
         self.robot, self.joint, self.lower, self.upper = robot, joint, lower, upper
-        self._endless = bool(robot.continuous[joint])
-        self._centre = (lower + upper) / 2 if np.isfinite([lower, upper]).all() else 0.0
+        self.endless = bool(robot.continuous[joint])
+        self.centre = (lower + upper) / 2 if np.isfinite([lower, upper]).all() else 0.0
+        self.margin = min(MARGIN * (upper - lower) / 2, MOST_MARGIN)
         self._slope = np.zeros((1, robot.dof))
         self._slope[0, joint] = 1.0
         self.rates = self._slope[0]
 
     def measure(self, q: np.ndarray) -> np.ndarray:
         value = q[:, self.joint]
-        if self._endless:
-            value = value - 2 * np.pi * np.round((value - self._centre) / (2 * np.pi))
+        if self.endless:
+            value = value - 2 * np.pi * np.round((value - self.centre) / (2 * np.pi))
         return value[:, None]
 
     def measure_and_slope(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -325,7 +326,7 @@ class JointPart:
 
     def bound(self, moves: np.ndarray, a: np.ndarray, b: np.ndarray, spare: float = 0.0) -> np.ndarray:
         proven = np.maximum(self.excess(a), self.excess(b)) + spare
-        if not self._endless:
+        if not self.endless:
             return proven
         # both ends are on the same turn where the way is shorter than the gap between two turns
         gap = 2 * np.pi - (self.upper - self.lower)
@@ -333,9 +334,8 @@ class JointPart:
 
     def pull(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         values = np.stack([x[:, 0] - self.upper, self.lower - x[:, 0]], axis=1)
-        width = (self.upper - self.lower) / 2
         slopes = np.broadcast_to(np.array([[1.0], [-1.0]]), (len(x), 2, 1))
-        return values, np.full(values.shape, min(MARGIN * width, MOST_MARGIN)), slopes
+        return values, np.full(values.shape, self.margin), slopes
 
     def told(self, q: np.ndarray) -> str:
         name, value = self.robot.joint_names[self.joint], self.measure(q[None])[0, 0]

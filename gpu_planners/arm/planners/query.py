@@ -151,7 +151,7 @@ def open_query(
         a, b, low, high = (each[0] for each in rows)
         box = low, high, _weights(settings, dof)
         query = Query(a, b, np.arange(len(b)), *box, a, b, began, deadline, checker, version)
-        return _checked(query) if check else query
+        return _begun(query, check)
 
     def refuse(status, message):
         return replace(dry_query(checker), began=began).failed(status, message)
@@ -187,6 +187,21 @@ def open_query(
     start, goals = _same(asked_start, start), _same(asked_goals, goals)
     box = low.astype(np.float32), high.astype(np.float32), _weights(settings, dof)
     query = Query(start, goals, usable, *box, asked_start, asked_goals, began, deadline, checker, version)
+    return _begun(query, check)
+
+
+def _begun(query, check):
+    """The query with the goals that keep the checker's constraint, if any, and if `check` are free; or the failure."""
+    rule = getattr(query.checker, "constraint", None)
+    if rule is not None:
+        if broken := rule.told(query.start):
+            return query.failed(Status.INVALID_START, f"the start does not keep the constraints: {broken}")
+        usable = np.flatnonzero(rule.satisfied(query.goals))
+        if not len(usable):
+            text = f"goal {query.goal_numbers[0]} does not keep the constraints: {rule.told(query.goals[0])}"
+            return query.failed(Status.INVALID_GOAL, text)
+        if len(usable) < len(query.goals):
+            query = replace(query, goals=query.goals[usable], goal_numbers=query.goal_numbers[usable])
     return _checked(query) if check else query
 
 
@@ -223,7 +238,8 @@ def open_queries(
         elif taken[i] and checker.robot is robot:
             a, b, low, high = (each[i] for each in rows)
             box = low, high, weights
-            queries.append(Query(a, b, np.arange(len(b)), *box, a, b, began, deadline, checker, checker.version))
+            query = Query(a, b, np.arange(len(b)), *box, a, b, began, deadline, checker, checker.version)
+            queries.append(_begun(query, check=False))
         else:
             queries.append(open_query(starts[i], goals[i], checker, settings, check=False, began=began))
     return queries

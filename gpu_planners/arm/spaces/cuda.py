@@ -41,6 +41,11 @@ def warp_scratch(kind: int, *sizes: int) -> Callable:
     return _makers[kind](*sizes)
 
 
+def spilled_floats(kind: int, *sizes: int) -> int:
+    """The floats of global memory that each warp needs for a kind of space."""
+    return _spilled[kind](*sizes)
+
+
 class Spill:
     """Global memory for what the warps of a launch cannot keep in shared memory.
 
@@ -48,8 +53,7 @@ class Spill:
     """
 
     def __init__(self, scratch_sizes):
-        kind, *sizes = scratch_sizes
-        self._floats, self._rows = _spilled[kind](*sizes), ()
+        self._floats, self._rows = spilled_floats(*scratch_sizes), ()
         self.most_blocks = max(SPILLED // (WARPS * self._floats), 1) if self._floats else 0
 
     def rows(self, blocks: int) -> tuple:

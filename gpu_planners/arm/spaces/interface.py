@@ -14,7 +14,7 @@ from ...device import lean_njit
 from ...errors import SettingsError
 from ...settings import Described, setting
 
-ARM, PLANAR, IMAGE = range(3)  # kinds of space
+ARM, PLANAR, IMAGE, KEEPING = range(4)  # kinds of space
 NOT_FREE, FREE, NOT_FINITE = range(3)  # verdicts, uint8
 NOTHING, END_FREE, REFUSED = range(3)  # hints for `motion_free`
 CONTINUOUS, WORKSPACE, JOINT, COUNT = range(4)  # modes of MotionCheck
@@ -169,6 +169,24 @@ def register(scratch_class: type, target: str, implementation: Callable, overloa
             if target == "cpu":  # a constant, which makes the code shorter and faster
                 return lambda qa, qb, hint, space, lane: implementation(qa, qb, hint, space, 0)
             return lambda qa, qb, hint, space, lane: implementation(qa, qb, hint, space, lane)
+
+
+def choose(function: Callable, target: str, overload: Callable, plain: Any, other: Any, is_other: Callable) -> None:
+    """Let compiled code that calls `function`, whose arguments are (s, now, k) or (s, now, k, out), call `plain`, or
+    `other` where is_other(type of s): what a planner does by the space that it works in. Only that is compiled."""
+    if other.py_func.__code__.co_argcount == 3:
+
+        @overload(function, target=target)
+        def choose_of_three(s, now, k):
+            chosen = other if is_other(s) else plain
+            return lambda s, now, k: chosen(s, now, k)
+
+    else:
+
+        @overload(function, target=target)
+        def choose_of_four(s, now, k, out):
+            chosen = other if is_other(s) else plain
+            return lambda s, now, k, out: chosen(s, now, k, out)
 
 
 @lean_njit

@@ -86,8 +86,8 @@ def _by_sampling(kind, query, limit):
     def solve(goals, left, seed):
         if kept is None:
             return PLANNERS[kind].solve(start, goals, checker, replace(settings, time_limit_s=left), seed=seed)
-        once = replace(values.rrt_connect, time_limit_s=left, optimise_s=0.0, restarts=0)
-        return rrt_connect.solve(start, goals, checker, once, seed, constraints=kept.rule)
+        own = replace(settings_on(checker.device, values.rrt_connect), time_limit_s=left)
+        return rrt_connect.solve(start, goals, checker, own, seed, constraints=kept.rule)
 
     for seed in range(max(1, request.num_planning_attempts)):
         left = began + limit - time.monotonic()

@@ -9,8 +9,9 @@ from ....parallel.team import Worker, add, clock_ns, deadline_in, lane_count, me
 from ...spaces.interface import Space
 from ..node_store import Desk
 from ..shorten import POINTS, Task, open_cuts, shorten
+from . import walk  # noqa: F401 - chooses what a search does by its space
 from .request import ANSWER, FULL, HEAD, INTS, SOLVED, bounds_sizes, open_answer, open_bounds, open_queue, open_request
-from .search import path, search
+from .search import cut_across, path, search
 from .state import CORNERS, TEAM, Buffers, open_search, slots_sizes, tree_sizes
 
 
@@ -42,7 +43,7 @@ def search_paths(floats, ints, own_floats, desk, worker):
         work = own_floats[queue.trees * n_floats + team * queue.work_floats :]
         buffers = Buffers(own_floats[at * n_floats : (at + 1) * n_floats], tree_ints, work, own_worker.memory)
         if own_worker.number == 0:
-            bring_bounds(row, work[slots_sizes(dof, request.batch)[0] :], dof, own_worker.lane)
+            bring_bounds(row, work[slots_sizes(dof, request.batch, request.walk)[0] :], dof, own_worker.lane)
         meet(own_worker)
         s, cuts = open_search(request, row, buffers, desk_in(request, desk), deadline, own_worker)
         status, winner, now = search(s)
@@ -54,6 +55,7 @@ def search_paths(floats, ints, own_floats, desk, worker):
             length = int(s.board.corners[0])
             if length == 0:
                 status = FULL
+            length = cut_across(s, now, length, cuts.paths)
         if own_worker.number == 0:
             drawn = min(int(s.board.drawn[0]), request.until)
             write_path(queue, p, status, int(s.board.goal[0]), drawn, length, cuts.paths, own_worker.lane)

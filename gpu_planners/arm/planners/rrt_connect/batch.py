@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ....arguments import instance
 from ....device import model_of, resolve_devices
 from ....distributed.executors import Split, devices_of, least_on, spread, workers_of
 from ....distributed.progress import Progress
 from ....errors import SettingsError
 from ....parallel.sampling import folded_seed
+from ...constraints import Constraint, KeepingChecker
 from ..query import GREATEST_GOALS, Query, check_call, open_queries
 from ..result import PlanningResult
 from .planner import Settings, engine_for
@@ -48,6 +50,7 @@ def solve_batch(
     executor: Executor | None = None,
     devices: str | Sequence[str] | None = None,
     progress: Progress | None = None,
+    constraints: Constraint | None = None,
 ) -> list[PlanningResult]:
     """Many problems in one call: on CUDA each has a block, and more of the device when others are solved; on the CPU
     a thread.
@@ -59,6 +62,7 @@ def solve_batch(
         pool (started by "spawn" or "forkserver"), mpi4py.futures.MPIPoolExecutor, Dask's Client.get_executor()
     devices: of each machine with workers, such as "cuda:0,cuda:1", or "cuda:all"; by default the CPU, or all CUDA
         devices, as the checkers' device is. Without an executor, threads of this process, one for each device
+    constraints: what all motions are proven to keep, as `solve` takes it; give KeepingCheckers for one each
     progress: where workers share the problems, called with how many are done and with n; None: a bar on stderr, if
         that is a terminal
 
@@ -71,6 +75,10 @@ def solve_batch(
     failed or died.
     """
     batch = batch_of(starts, goals, checkers, settings, seed)
+    if constraints is not None:
+        instance("constraints", constraints, Constraint, "a Constraint of arm.constraints, or None")
+        keeping = {id(checker): KeepingChecker(checker, constraints) for checker in batch.checkers}
+        batch = batch._replace(checkers=[keeping[id(checker)] for checker in batch.checkers])
     if not len(batch.starts):
         return []
     if executor is None and devices is None:

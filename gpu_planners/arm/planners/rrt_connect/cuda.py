@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import cuda
+from numba.cuda.extending import overload  # type: ignore[attr-defined]
 
 from ...spaces.cuda import WARPS
 from ..host import host_for
@@ -20,18 +21,23 @@ from . import request
 from .answer import search_paths, shorten_paths
 from .apart import parts_of, solve_apart
 from .launch import Requests, SingleRequest
-from .request import ANSWER, SEARCHING, SOLVED, STOPPED, BatchShape, Problems, row_size
+from .request import ANSWER, SEARCHING, SOLVED, STOPPED, BatchShape, Problems, row_size, walk_of
 from .scene_store import GREATEST, SceneStore, sizes_of
 from .state import CORNERS, TEAM, tree_sizes, work_sizes
+from .walk import choose_by_space
 
 BLOCKS_FOR_ONE = 2  # on each multiprocessor
 BLOCKS_FOR_MANY = 4
 FIRST_FOR_ONE = 128  # samples of the first rounds: see Request
 BATCH_FOR_ONE = 1024  # samples of a round
 NODES_OF_MANY = 8192  # of a tree; a problem that needs more is solved by itself afterwards
+NODES_OF_WALKS = 4 * NODES_OF_MANY  # where samples walk: a step is a node
 CORNERS_OF_MANY = 32  # of a path, on average
 SPLIT = 2  # workers that share a leg where several blocks shorten a path: a round lasts as long as its longest check
 KEPT = 1 << 29  # numbers of trees that wait for the next pass, at once
+
+
+choose_by_space("cuda", overload)
 
 
 class CudaEngine:
@@ -48,7 +54,9 @@ class CudaEngine:
             return solve_apart(functools.partial(self.solve, apart=False), query, settings, seed)
         if query.late():
             return query.timed_out()
-        first, batch = settings.batch or FIRST_FOR_ONE, settings.batch or BATCH_FOR_ONE
+        # each walk is one warp's work
+        first = settings.batch or (BATCH_FOR_ONE if walk_of(query.checker) else FIRST_FOR_ONE)
+        batch = settings.batch or BATCH_FOR_ONE
         works = (search_paths, shorten_paths)[: 2 if settings.shortcut_rounds else 1]
         with self._one.held():
             asked = SingleRequest(self._one, query, settings, seed, first, batch, SPLIT)
@@ -135,7 +143,8 @@ class Passes:
     ) -> None:
         n, self._dof = len(problems.queries), len(problems.queries[0].start)
         self._host, self._scene, self._problems, self._settings = host, scene, problems, settings
-        self._capacity = whole_tiles(NODES_OF_MANY + whole.goals)
+        walks = walk_of(problems.queries[0].checker)
+        self._capacity = whole_tiles((NODES_OF_WALKS if walks else NODES_OF_MANY) + whole.goals)
         works = search_paths, shorten_paths
         self._blocks, self._team = (host.blocks_of_each(work, whole.problems) for work in works)
         self._later = FEW if whole.problems <= host.most_blocks else LATER
@@ -215,7 +224,7 @@ class Passes:
         """Launch a kernel for problems of these numbers, and read answers while it works. team: blocks of each; kept:
         see `_pass`"""
         host, teams = self._host, max(1, min(self._host.most_blocks // team, len(numbers)))
-        floats, ints = work_sizes(self._dof, batch, team * WARPS)
+        floats, ints = work_sizes(self._dof, batch, team * WARPS, walk_of(self._problems.queries[0].checker))
         trees = kept or (teams if work is search_paths else 0)
         where = {"teams": teams, "blocks": team, "barriers": self._barriers, "trees": trees, "keep": int(kept > 0)}
         deadline = self._problems.queries[0].deadline

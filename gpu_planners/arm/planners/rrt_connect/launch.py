@@ -19,6 +19,7 @@ from .request import (
     open_queue,
     queue_sizes,
     row_size,
+    walk_of,
     write_queue,
     write_request,
     write_requests,
@@ -36,6 +37,7 @@ class Requests:
         queries = problems.queries
         n, dof = len(queries), len(queries[0].start)
         self._host, self._capacity, self._dof = host, same["capacity"], dof
+        self._walk = max(walk_of(query.checker) for query in queries)
         row = row_size(dof, max(len(query.goals) for query in queries))
         self._message = host.message(*queue_sizes.py_func(n, row, room))
         write_queue(*self._message, n, row, room, dof=dof, mode=0, step=0, total=n, row=row, room=room, written=0)
@@ -67,8 +69,8 @@ class Requests:
         """Memory for so many trees and teams, which are of so many workers in all, with `batch` samples in a round."""
         parts = (
             _trees(self._dof, self._capacity),
-            work_sizes(self._dof, batch, 0),
-            work_sizes(self._dof, batch, workers),
+            work_sizes(self._dof, batch, 0, self._walk),
+            work_sizes(self._dof, batch, workers, self._walk),
         )
         floats, ints = (trees * tree + (teams - 1) * shared + work for tree, shared, work in zip(*parts))
         self._host.memory(floats, barriers + ints)
@@ -82,7 +84,7 @@ class SingleRequest(Requests):
         same = {"first": first, "batch": batch, "split": split, "capacity": whole_tiles(NODES + len(query.goals))}
         super().__init__(host, problem, settings, 2 * CORNERS * dof, **same)
         self.reserve(1, 1, batch, host.workers)
-        floats, ints = _work(dof, batch, host.workers)
+        floats, ints = _work(dof, batch, host.workers, self._walk)
         self._query, where = query, {"teams": 1, "blocks": 0, "barriers": TEAM, "trees": 1, "keep": 1}
         self.ask([0], query.deadline, **where, work_floats=floats, work_ints=ints)
 

@@ -25,14 +25,14 @@ from ....errors import SettingsError
 from ....parallel.sampling import folded_seed
 from ....parallel.team import clock_ns
 from ....settings import changed, setting
-from ...constraints import Constraint
+from ...constraints import Constraint, KeepingChecker
 from ...motion.estimate import estimated_duration, estimated_durations
 from ..blocked import explained
 from ..query import Query, check_call, dry_query, open_query, warm_once
 from ..result import PlanningResult, Status, path_length
 from ..settings import RANGE_RULE, PlannerSettings
 from ..shortcut import warm_up_shortcut
-from . import constrained, cpu
+from . import cpu
 from .apart import parts_of
 from .quicken import quicken
 from .request import BatchShape
@@ -119,18 +119,14 @@ def solve(
     -> PlanningResult; with restarts or optimise_s its history tells how the cost fell. The same seed, settings and
     device give the same path unless time ends the search. seed: any integer
 
-    constraints: what all of the motion is proven to keep (`arm.constraints`), searched for as `constrained` says; of
-    the settings that are RRT-Connect's own, `range` (0: 0.25), `batch` (0: 8) and `weights` count then, and a path is
-    not improved: restarts and optimise_s are refused
+    constraints: what all of the motion is proven to keep (`arm.constraints`); the checker may be a KeepingChecker
+        instead. Motions then walk (see `walk`); a start that does not keep it is INVALID_START, goals that do not are
+        left out as long as one does
     """
     check_call(checker, settings, Settings)
     if constraints is not None:
-        if settings.restarts or settings.optimise_s:
-            text = f"restarts is {settings.restarts} and optimise_s is {settings.optimise_s:g}"
-            raise SettingsError(f"{text}; allowed with constraints: 0")
         instance("constraints", constraints, Constraint, "a Constraint of arm.constraints, or None")
-        step, batch = settings.range, settings.batch
-        return constrained.plan(start, goals, checker, constraints, settings, step, batch, folded_seed(seed))
+        checker = KeepingChecker(checker, constraints)
     if settings.objective == "time" and not hasattr(checker.robot, "acceleration"):
         raise SettingsError("objective is 'time', but the checker's robot has no limits of velocity and acceleration")
     seed = folded_seed(seed)
@@ -141,7 +137,9 @@ def solve(
     if not isinstance(query, Query):
         return query
     best = engine.solve(query, settings, seed)
-    return _improved(best, query, settings, seed, engine) if best.solved else explained(best, checker)
+    if not best.solved:
+        return explained(best, getattr(checker, "base", checker))
+    return _improved(best, query, settings, seed, engine)
 
 
 def _improved(first, query, settings, seed, engine):

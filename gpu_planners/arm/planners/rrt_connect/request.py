@@ -40,6 +40,7 @@ class Request(NamedTuple):
     trees: int = ints()  # of many searches: where this one's are kept
     scene_floats: int = ints()  # where the scene begins
     scene_ints: int = ints()
+    walk: int = ints()  # steps of a walk at most, 0: motions go straight (`walk`)
     step: Float32 = floats()  # of the motion check
     reach: Float32 = floats()  # longest motion that is added at once
     radius: Float32 = floats()  # of the dynamic domain
@@ -140,12 +141,19 @@ class BatchShape(NamedTuple):
     stop: threading.Event | None = None
 
 
+WALK = 32  # steps of a walk at most, in spaces that have walks,
+WALK_RANGE = 9 / 16  # where that is what RANGE is elsewhere: walks go on where straight motions would be blocked
 NO_PLACES = np.zeros((1, 2), int)  # of a scene that lies at the beginning
 RANGE = 3 / 16  # of the spread of random configurations, where Settings.range is 0
 DOMAIN = 3 / 4  # of that spread, where Settings.dynamic_domain is 0
 NEAR = 2.5  # rad or m beyond the start and the goals, from which the first samples are drawn
 SHORTEST = 139  # blocked samples, by which the range falls to a quarter
 CLOSEST = 200  # blocked samples, by which the domain falls to a seventh
+
+
+def walk_of(checker: Any) -> int:
+    """Request.walk for a checker: those that keep a constraint have walks."""
+    return WALK if getattr(checker, "constraint", None) is not None else 0
 
 
 def row_size(dof: int, goals: int) -> int:
@@ -164,7 +172,7 @@ def write_requests(floats: np.ndarray, ints: np.ndarray, problems: Problems, set
     low, high = zip(*map(halves, seeds))
     dof, counts = starts.shape[1], [len(query.goals) for query in queries]
     goals = np.concatenate([query.goals for query in queries])
-    firsts = np.cumsum([0, *counts[:-1]])
+    firsts, walks = np.cumsum([0, *counts[:-1]]), np.array([walk_of(query.checker) for query in queries])
     # how far two random configurations are apart, root mean square; periodic joints' values a turn apart are one place
     turns = np.where(periodic, 2 * np.pi, np.inf)
     spread = np.sqrt((np.minimum(np.subtract(upper, lower, dtype=np.float64), turns) ** 2).sum(axis=-1) / 6)
@@ -172,8 +180,9 @@ def write_requests(floats: np.ndarray, ints: np.ndarray, problems: Problems, set
         "dof": dof, "goal_count": counts, "batch": 0, "first": 0, "until": settings.max_samples,
         "seed_low": low, "seed_high": high, "mode": modes, "passes": settings.shortcut_rounds, "fresh": 1, "trees": 0,
         "shortest": 0 if settings.range else SHORTEST, "closest": 0 if settings.dynamic_domain else CLOSEST,
-        "scene_floats": places[:, 0], "scene_ints": places[:, 1],
-        "step": steps, "reach": settings.range or RANGE * spread, "radius": settings.dynamic_domain or DOMAIN * spread,
+        "walk": walks, "scene_floats": places[:, 0], "scene_ints": places[:, 1],
+        "step": steps, "reach": settings.range or np.where(walks > 0, WALK_RANGE, RANGE) * spread,
+        "radius": settings.dynamic_domain or DOMAIN * spread,
     }  # fmt: skip
     write_request(floats, ints, **request | same)
     ints[:, ANSWER:] = 0

@@ -25,7 +25,8 @@ grows to the joints' whole ranges.
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -165,7 +166,7 @@ def extend(s, now):
         if stops(s, PROPOSING):
             break
         if worker.lane == 0:
-            slots.result[w], slots.steps[w], slots.reached[w] = OUTSIDE, 0, 0
+            slots.result[w], slots.steps[w], slots.reached[w], slots.grown[w] = OUTSIDE, 0, 0, 0
         if now.drawn + w < s.request.until:
             step_to_sample(s, now, w)
         sync_lanes()
@@ -183,7 +184,7 @@ def connect(s, now):
             break
         if now.straight:
             if worker.lane == 0:
-                slots.result[w], slots.steps[w], slots.reached[w] = OUTSIDE, 0, 0
+                slots.result[w], slots.steps[w], slots.reached[w], slots.grown[w] = OUTSIDE, 0, 0, 0
             go_to_goal(s, now, w)
         elif slots.result[w] == ADVANCED:
             go_to_nearest(s, now, w)
@@ -207,7 +208,7 @@ def step_to_sample(s, now, w):
             steer(desk.a, desk.b, distance, reach)
             copy(desk.b, slot_at(s, w).q, lane)
             if lane == 0:
-                s.slots.result[w], s.slots.parent[w] = ADVANCED, parent
+                s.slots.result[w], s.slots.parent[w], s.slots.grown[w] = ADVANCED, parent, 1
             return
 
 
@@ -270,8 +271,13 @@ def count_of(now, tree):
     return now.count_a if tree == 0 else now.count_b
 
 
+def check(s, now, k):
+    """Check the motions of operation k of a round. By the space: `check_straight`, or `walk.check_walks`."""
+    raise NotImplementedError("compiled code only")
+
+
 @lean_njit
-def check(s, now, operation):
+def check_straight(s, now, operation):
     """Check the motions of an operation in one place, whatever they are for: the check is most of a kernel, and each
     further place would hold a copy."""
     worker, desk = s.worker, s.desk
@@ -345,7 +351,7 @@ def conclude(s, now, operation, item, is_free):
         if not is_free:
             remove(s, item)
         elif lane == 0:
-            add(s.board.free_start if item == 0 else s.board.free_goals, 0, 1)
+            note_root(s, item)
     elif not is_free and lane == 0:
         item -= roots
         w, part = item % now.batch, item // now.batch
@@ -353,6 +359,12 @@ def conclude(s, now, operation, item, is_free):
             s.slots.result[w] = TRAPPED
         else:
             lower(s.slots.reached, w, part // split(s, now))
+
+
+@lean_njit
+def note_root(s, root):
+    """A root is free."""
+    add(s.board.free_start if root == 0 else s.board.free_goals, 0, 1)
 
 
 @lean_njit
@@ -433,8 +445,8 @@ def outcome(s, now):
         outside += slots.result[w] == OUTSIDE
         if slots.result[w] == ADVANCED:
             which, reached, q = extended(now, w), int(slots.reached[w]), slot_at(s, w).q
-            grown = 0 if now.straight else 1
-            free += grown
+            grown = int(slots.grown[w])
+            free += min(grown, 1)
             new_a += grown if which == 0 else reached
             new_b += reached if which == 0 else grown
             if reached == slots.steps[w]:
@@ -456,8 +468,13 @@ def changed(samples, more, most):
     return min(max(samples + min(max(more, -MOST_CHANGE), MOST_CHANGE), 0), most)
 
 
+def add_nodes(s, now, k):
+    """The nodes of slot k. By the space: `add_straight`, or `walk.add_walks`."""
+    raise NotImplementedError("compiled code only")
+
+
 @lean_njit
-def add_nodes(s, now, w):
+def add_straight(s, now, w):
     """The nodes of slot w: the sample, and the way from the other tree towards it as far as it is free."""
     slots, weights, dof, lane = s.slots, s.bounds.weights, s.request.dof, s.worker.lane
     which, reached, steps = extended(now, w), int(slots.reached[w]), int(slots.steps[w])
@@ -486,7 +503,7 @@ def nodes_before(s, now, w):
     for v in range(s.worker.lane, w, lane_count()):
         if s.slots.result[v] == ADVANCED:
             same = extended(now, v) == extended(now, w)
-            grown, met = 0 if now.straight else 1, int(s.slots.reached[v])
+            grown, met = int(s.slots.grown[v]), int(s.slots.reached[v])
             this += grown if same else met
             that += met if same else grown
     return sum_lanes(this), sum_lanes(that)
@@ -501,20 +518,60 @@ def path(s, now, w, room, out):
     before, _ = chain(start.parents, at_start)
     after, root = chain(goals.parents, at_goal)
     s.board.goal[0] = -1 - root
-    middle = 0 if now.straight else 1
+    middle = count_between(s, now, w)
     if before + middle + after > room:
         return 0
     node = at_start
     for i in range(before):
         load(start.nodes, node, out[(before - 1 - i) * dof : (before - i) * dof])
         node = start.parents[node]
-    if not now.straight:
-        copy_all(slot_at(s, w).q, out[before * dof : (before + 1) * dof])
+    write_between(s, now, w, out[before * dof :])
     node = at_goal
     for i in range(before + middle, before + middle + after):
         load(goals.nodes, node, out[i * dof : (i + 1) * dof])
         node = goals.parents[node]
     return before + middle + after
+
+
+def count_between(s, now, k):
+    """How many configurations a path has between the trees' nodes that slot k joined."""
+    raise NotImplementedError("compiled code only")
+
+
+@lean_njit
+def count_straight(s, now, w):
+    return 0 if now.straight else 1
+
+
+def write_between(s, now, k, out):
+    """Write these configurations to `out`, from the start's tree to the goals'."""
+    raise NotImplementedError("compiled code only")
+
+
+@lean_njit
+def write_straight(s, now, w, out):
+    if not now.straight:
+        copy_all(slot_at(s, w).q, out[: s.request.dof])
+
+
+def cut_across(s, now, k, out):
+    """Shorten the path of k corners in `out` by what the space has for that, before straight motions do it -> its
+    corners. All workers of the team call it."""
+    raise NotImplementedError("compiled code only")
+
+
+@lean_njit
+def stay(s, now, length, paths):
+    return length
+
+
+STRAIGHT: dict[Callable, Any] = {  # what the search does by its space, where motions go straight
+    check: check_straight,
+    add_nodes: add_straight,
+    count_between: count_straight,
+    write_between: write_straight,
+    cut_across: stay,
+}
 
 
 @lean_njit

@@ -63,11 +63,13 @@ class Slots(NamedTuple):
     """One entry for each sample of a round."""
 
     q: np.ndarray = floats("batch * dof")  # the node that it may become
+    walks: np.ndarray = floats("2 * batch * walk * dof")  # the steps of EXTEND and of CONNECT, of walks alone
     result: np.ndarray = ints("batch")  # of EXTEND: OUTSIDE, ...
     parent: np.ndarray = ints("batch")  # in its own tree
     target: np.ndarray = ints("batch")  # the nearest node of the other tree
     steps: np.ndarray = ints("batch")  # of the way to there
     reached: np.ndarray = ints("batch")  # how many of them are free
+    grown: np.ndarray = ints("batch")  # how many nodes EXTEND adds
 
 
 class Slot(NamedTuple):
@@ -91,13 +93,13 @@ class Search(NamedTuple):
 
 
 tree_sizes, open_trees, _ = layout(SearchTree, "dof capacity")
-slots_sizes, open_slots, _ = layout(Slots, "dof batch")
+slots_sizes, open_slots, _ = layout(Slots, "dof batch walk")
 _slots, _bounds, _cuts = map(on_host, (slots_sizes, bounds_sizes, cuts_sizes))
 
 
-def work_sizes(dof: int, batch: int, workers: int) -> tuple[int, int]:
+def work_sizes(dof: int, batch: int, workers: int, walk: int = 0) -> tuple[int, int]:
     """-> lengths of Buffers.floats and ints."""
-    parts = _slots(dof, batch), _bounds(dof), _cuts(dof, CORNERS, workers)
+    parts = _slots(dof, batch, walk), _bounds(dof), _cuts(dof, CORNERS, workers)
     return sum(part[0] for part in parts), sum(part[1] for part in parts)
 
 
@@ -106,8 +108,8 @@ def open_search(request, row, buffers, desk, deadline, worker):
     """-> the Search, and the Cuts of the path that it will find."""
     dof, floats, ints = request.dof, buffers.floats, buffers.ints
     trees = open_trees(buffers.tree_floats, buffers.tree_ints, dof, request.capacity)
-    slots, board = open_slots(floats, ints, dof, request.batch), open_board(buffers.tree_ints)
-    n_floats, n_ints = slots_sizes(dof, request.batch)
+    slots, board = open_slots(floats, ints, dof, request.batch, request.walk), open_board(buffers.tree_ints)
+    n_floats, n_ints = slots_sizes(dof, request.batch, request.walk)
     n_bounds, _ = bounds_sizes(dof)
     bounds, ends = open_bounds(floats[n_floats:], dof), open_ends(row[HEAD + n_bounds :], dof, request.goal_count)
     cuts = open_cuts(floats[n_floats + n_bounds :], ints[n_ints:], dof, CORNERS, worker)
@@ -120,6 +122,13 @@ def tree_at(s, which):
     trees, first = s.trees, which * s.request.capacity
     own = trees.nodes[first * s.request.dof :], trees.cost[first:], trees.blocked[first:], trees.parents[first:]
     return SearchTree(trees.log_ends, trees.log_seen, trees.log_tree, *own)
+
+
+@lean_njit
+def walk_at(s, w, operation):
+    """Room for the steps of slot w's walk in an operation of its round, (walk * dof,). A record: see `slot_at`."""
+    size = s.request.walk * s.request.dof
+    return Slot(s.slots.walks[(2 * w + operation) * size : (2 * w + operation + 1) * size])
 
 
 @lean_njit

@@ -1,0 +1,115 @@
+"""A constraint as compiled code reads it: a float32 and an int32 array, which lie before the scene of a checker.
+
+The ints begin with a RuleHead and a PartRecord for each part; where these say, the floats hold each part's numbers, of
+the frame that carries its link (`parts` says what each measures).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...parallel.layout import reader
+from ...parallel.memory import item  # noqa: F401 - for `reader`
+from ..spaces.interface import Packed
+from .parts import JointPart, Part, TiltPart, TurnPart
+from .volume import MARGIN, MOST_MARGIN
+
+POINT, TILT, VECTOR, EULER, JOINT = range(5)  # kinds of parts
+WHOLE = 32  # records are so many numbers long, or twice, ...: scenes begin where memory is read in one go
+ROUND_UP = 1 + 1e-5  # levers cover their own rounding
+
+
+class RuleHead(NamedTuple):
+    """ints, floats: lengths of the record; parts: how many PartRecords follow."""
+
+    ints: int
+    floats: int
+    parts: int
+
+
+class PartRecord(NamedTuple):
+    """A part's integers.
+
+    kind: POINT, ...; floats: where its numbers begin
+    frame: that carries its link; of a JOINT the joint
+    number: of a POINT, how many volumes it has; of VECTOR and EULER bits, which of the three angles are limited; of a
+        JOINT, does it turn without end?
+    extra: of a POINT, where the first of its VolumeRecords lies; of a VECTOR, about which axis alone it may turn as it
+        likes, -1: none
+    """
+
+    kind: int
+    floats: int
+    frame: int
+    number: int
+    extra: int
+
+
+class VolumeRecord(NamedTuple):
+    """planes, rounds: how many it has; floats: where VOLUME numbers begin, then those of the planes and the rounds."""
+
+    planes: int
+    rounds: int
+    floats: int
+
+
+HEAD, PART, VOLUME_INTS = (len(record._fields) for record in (RuleHead, PartRecord, VolumeRecord))
+# where the numbers of each kind lie, counted from its first one
+POINT_LEVERS = 3  # of a POINT, behind the point: the lever of each of the robot's frames, 0 where it does not carry it
+TILT_DIRECTION, TILT_TOLERANCE, TILT_MARGIN = 3, 6, 7  # behind the axis
+TURN_WANTED, TURN_TOLERANCES, TURN_MARGINS = 9, 18, 21  # behind the rotation of what is constrained in its frame
+JOINT_UPPER, JOINT_CENTRE, JOINT_MARGIN = 1, 2, 3  # behind the lower value
+VOLUME_POSE, VOLUME_RADIUS, VOLUME_MARGIN, VOLUME = 0, 12, 13, 14  # radius: negative where no sphere bounds it
+read_head, read_part, read_volume = reader(RuleHead), reader(PartRecord), reader(VolumeRecord)
+
+
+def packed_rule(parts: tuple[Part, ...], origin: np.ndarray) -> Packed:
+    """The record of parts. origin: (3,) metres in the root frame, where the coordinates of the robot's scene begin"""
+    ints: list[int] = [0, 0, len(parts)] + [0] * PART * len(parts)
+    floats: list[float] = []
+    for k, part in enumerate(parts):
+        kind, frame, number, extra, numbers = _record(part, origin, ints, floats)
+        ints[HEAD + PART * k : HEAD + PART * (k + 1)] = PartRecord(kind, len(floats), frame, number, extra)
+        floats += numbers
+    ints += [0] * (-len(ints) % WHOLE)
+    floats += [0.0] * (-len(floats) % WHOLE)
+    ints[:2] = len(ints), len(floats)
+    return Packed(np.array(floats, dtype=np.float32), np.array(ints, dtype=np.int32))
+
+
+def _record(part, origin, ints, floats):
+    """-> kind, frame, number, extra and numbers of a part; its volumes are added to ints and floats."""
+    if isinstance(part, JointPart):
+        centre, margin = part.centre, part.margin
+        return JOINT, part.joint, int(part.endless), 0, [part.lower, part.upper, centre, margin]
+    R = part.T_frame_link[:3, :3]
+    if isinstance(part, TiltPart):
+        margin = min(MARGIN * part.tolerance, MOST_MARGIN)
+        return TILT, part.frame, 0, 0, [*R @ part.axis, *part.direction, part.tolerance, margin]
+    if isinstance(part, TurnPart):
+        margins = np.minimum(MARGIN * part.tolerances, MOST_MARGIN)
+        numbers = [*(R @ part.R_link_frame).ravel(), *part.wanted.T.ravel(), *np.minimum(part.tolerances, 10), *margins]
+        bits, cone = sum(1 << int(k) for k in part.limited), -1 if part.cone is None else part.cone
+        return EULER if part.euler else VECTOR, part.frame, bits, cone, numbers
+    records = []
+    for volume in part.volumes:
+        records += [len(volume.planes), len(volume.rounds), len(floats)]
+        pose, radius = volume.pose, volume.radius if np.isfinite(volume.radius) else -1.0
+        floats += [*pose[:3, :3].ravel(), *pose[:3, 3] - origin, radius, volume.margin]
+        floats += [*volume.planes.ravel(), *volume.rounds.ravel()]
+    extra = len(ints)
+    ints += records
+    levers = np.zeros(len(part.robot.frames))
+    levers[part.tip.frames] = part.levers * ROUND_UP
+    point = R @ part.point + part.T_frame_link[:3, 3]
+    return POINT, part.frame, len(part.volumes), extra, [*point, *levers]
+
+
+def work_size(parts: int, dof: int) -> int:
+    """How many floats a worker needs to measure, prove and project by so many parts: see `keeping`."""
+    return (2 * ENDS_X + PER_PART) * parts + (ROWS + 3) * dof
+
+
+ENDS_X = 5  # numbers that a part measures, of each end of an interval
+PER_PART = 3  # its bounds for the whole motion, and what it may exceed
+ROWS = 16  # sides that a step of a projection sees to
