@@ -423,8 +423,8 @@ class SimulatedVehicle:
         three = self.version.major == 3
         kinds = ["pick", "drop", *self.failing]
         actions = [
-            {"actionType": kind, "actionScopes": ["NODE"], "blockingTypes": ["SOFT", "HARD"]}
-            | ({"pauseAllowed": "true", "cancelAllowed": "true"} if three else {})
+            {"actionType": kind, "actionScopes": ["NODE"]}
+            | ({"blockingTypes": ["SOFT", "HARD"], "pauseAllowed": "true", "cancelAllowed": "true"} if three else {})
             for kind in kinds
         ]
         if three:
@@ -432,6 +432,7 @@ class SimulatedVehicle:
                 "typeSpecification": {
                     "seriesName": "simulated",
                     "mobileRobotKinematics": "DIFFERENTIAL",
+                    "mobileRobotKinematic": "DIFFERENTIAL",  # the schema of 3.0.0 asks for this name
                     "mobileRobotClass": "CARRIER",
                     "maximumLoadMass": 100.0,
                     "localizationTypes": ["NATURAL"],
