@@ -65,7 +65,7 @@ def test_a_state_is_read(vehicles, version):
 def test_what_a_simulated_vehicle_says_fits_the_schemas(vehicles, version):
     vehicle = vehicles[version]
     assert schema_faults(state_of(vehicles, version), "state") == []
-    sheet = json.loads(vehicle._message("factsheet", **vehicle._factsheet()))
+    sheet = json.loads(vehicle._message("factsheet", **vehicle.factsheet()))
     assert schema_faults(sheet, "factsheet") == [] and read_factsheet(sheet, version).width == 0.7
     online = json.loads(vehicle._message("connection", connectionState="ONLINE"))
     assert schema_faults(online, "connection") == [] and read_connection(online, version) == "ONLINE"
