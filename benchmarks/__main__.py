@@ -39,6 +39,7 @@ from . import (
     grid_streamed,
     machine,
     planar_arm,
+    poses,
     report,
 )
 from .harness import Context, Row, with_data
@@ -69,6 +70,7 @@ MODULES = (
     grid_fields,
     grid_scenarios,
     grid_streamed,
+    poses,
     banded,
     fleets_one_shot,
 )

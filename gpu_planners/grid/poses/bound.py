@@ -19,11 +19,9 @@ STEPS = (1, 0), (2, 1), (1, 1), (1, 2)  # of a quadrant: of two beside each othe
 
 def _between(x, y):
     """-> [(step, how often), (step, how often)] that lead (x, y) far"""
-    for _ in range(4):
-        if x > 0 and y >= 0:
-            break
-        x, y = y, -x
-    turned = _
+    turned = 0
+    while not (x > 0 and y >= 0):
+        x, y, turned = y, -x, turned + 1
     steps = [*STEPS, (0, 1)]
     for (a, b), (c, d) in zip(steps, steps[1:]):
         first, second = x * d - y * c, a * y - b * x
@@ -70,11 +68,9 @@ def inner_disc(radius: float) -> np.ndarray:
 def steps_and_prices(moves: Iterable[Move], prices: Iterable[int]) -> tuple[np.ndarray, np.ndarray]:
     """-> the point robot's steps (16, 2) x, y; what each costs (16,) int, so that no way costs more than its move"""
     steps = [_turned(step, times) for times in range(4) for step in STEPS]
-    lengths = {step: math.hypot(*step) for step in steps}
-    share = 1.0
+    whole, share = {step: round(UNITS * math.hypot(*step)) for step in steps}, 1.0
     for move, price in zip(moves, prices):
         if move.right or move.down:
-            length = sum(lengths[step] * often for step, often in _between(move.right, move.down))
-            share = min(share, price / (UNITS * length))
-    found = {step: math.floor(UNITS * share * length) for step, length in lengths.items()}
-    return np.array(steps), np.array([found[step] for step in steps])
+            beside = sum(whole[step] * often for step, often in _between(move.right, move.down))
+            share = min(share, price / beside)
+    return np.array(steps), np.array([math.floor(share * whole[step]) for step in steps])
