@@ -15,10 +15,12 @@ pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed: pip 
 from gpu_planners.fleet.execution.rules import Rules
 from gpu_planners.vda5050.broker import Address, Broker
 from gpu_planners.vda5050.control import FleetControl
+from gpu_planners.vda5050.errands import errand_of
 from gpu_planners.vda5050.settings import Speaking
 from gpu_planners.vda5050.simulated import SimulatedVehicle, simulate
 from gpu_planners.vda5050.versions import VERSIONS
 
+OPEN = np.ones((10, 12), np.uint8)
 SIDE = 0.7  # of a vehicle's square body, in tiles
 FAST = {"device": "cpu", "step_s": 0.4, "silent_after_s": 2.0}
 SPEAKING = {"answer_s": 0.8, "status_s": 0.2}
@@ -139,3 +141,27 @@ class Listener:
         while not self.broker.arrived.empty():
             message = self.broker.arrived.get()
             yield message.topic, json.loads(message.payload)
+
+
+def errand(hall, name, node, **more):
+    found = errand_of({"errandId": name, "node": node, **more}, hall.layout)
+    hall.control.submit(found)
+    return found
+
+
+def keep_busy(hall, done, seconds, seed=1):
+    """Give errands to free tiles until so many are done."""
+    rng, tiles, given = np.random.default_rng(seed), np.argwhere(hall.layout.grid.costs), 0
+    until = time.monotonic() + seconds
+    while True:
+        every = list(hall.control.errands.by_id.values())
+        finished = sum(one.state == "DONE" for one in every)
+        if finished >= done:
+            return finished
+        assert time.monotonic() < until, f"{finished} done: {json.dumps(hall.control.status(), indent=1)}"
+        for _ in range(len(hall.vehicles) - sum(not one.over for one in every)):
+            row, col = tiles[rng.integers(len(tiles))]
+            actions = [{"actionType": "pick"}] if given % 4 == 0 else []
+            errand(hall, f"e{given}", f"{row}_{col}", actions=actions)
+            given += 1
+        time.sleep(0.1)

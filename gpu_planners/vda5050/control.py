@@ -8,22 +8,23 @@ import json
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from threading import Event
 from typing import Any
 
 import numpy as np
 
 from ..errors import GpuPlannersError, SettingsError, error_text, one_line, shown
+from ..fleet.execution.places import Lanes
 from ..fleet.execution.rules import Rules
-from ..fleet.execution.running import Lanes, RunningFleet
+from ..fleet.execution.running import RunningFleet
 from .broker import Address, Arrived, Broker
 from .errands import ACTING, CANCELLED, DONE, FAILED, UNDERWAY, WAITING, Errand, ErrandError, Errands, errand_of
 from .layout import Layout
-from .messages import MessageError, check_header, opened, read_connection, read_factsheet, read_state, timestamp
-from .orders import MISMATCH, Composer, Order, way_of
+from .messages import MessageError, check_header, opened, read_connection, read_factsheet, read_state
+from .orders import Composer
 from .settings import Speaking
-from .vehicle import DRIVEN, KEEPS_ORDER, Asked, Vehicle
+from .telling import Telling
+from .vehicle import DRIVEN, KEEPS_ORDER, Vehicle
 from .versions import VERSIONS
 from .zones import ZoneSet, with_zones
 
@@ -41,7 +42,7 @@ class FleetControl:
     zones: a zoneSet of 3.0, as its topic has it; errands: those to begin with, and where they are kept
 
     vehicles: {id: Vehicle}; faults: {who or what: text} what is wrong now, refused messages among them
-    counts: how many messages were taken, refused, old, and orders sent
+    counts: how many messages were taken, refused, old
     """
 
     def __init__(
@@ -56,13 +57,11 @@ class FleetControl:
     ) -> None:
         self.rules, self.speaking = rules, speaking
         self.layout = self._base = layout
-        self.zones: ZoneSet | None = None
         self.vehicles: dict[str, Vehicle] = {}
         self.faults: dict[str, str] = {}
-        self.counts = dict.fromkeys(("taken", "refused", "old", "orders"), 0)
+        self.counts = dict.fromkeys(("taken", "refused", "old"), 0)
         self.errands = errands or Errands()
         self.fleet = RunningFleet(rules)
-        self._run, self._made = format(time.time_ns() // 1_000_000, "x"), 0
         self._began = time.monotonic()
         self._told, self._last_status = -math.inf, b""
         self._levels = {}
@@ -71,11 +70,12 @@ class FleetControl:
                 raise SettingsError(f"version is {shown(name)}; allowed: {', '.join(VERSIONS)}")
             version = VERSIONS[name]
             self._levels[speaking.interface or version.interface, f"v{version.major}"] = version
-        self.take_zones(zones)
         self._fresh = Event()  # the broker is there again
         topics = [(f"{one}/{major}/+/+/{topic}", 1) for one, major in self._levels for topic in TOPICS]
         topics.append((f"{speaking.topic}/errands", 1))
         self.broker = Broker(address, f"{speaking.topic}-control", topics, connected=self._greet, lasting=True)
+        self.telling = Telling(self.broker, self.fleet, self.errands, speaking, rules.silent_after_s)
+        self.take_zones(zones)
         self.broker.start()
 
     def close(self) -> None:
@@ -95,7 +95,7 @@ class FleetControl:
         guidance = layout.guidance()
         lanes = None if guidance is None else Lanes(guidance, layout.forbidden)
         self.fleet.take_map(layout.grid, lanes)
-        self.layout, self.zones = layout, found
+        self.layout, self.telling.zones = layout, found
         for vehicle in self.vehicles.values():
             vehicle.composer.layout = layout
 
@@ -104,7 +104,11 @@ class FleetControl:
     def run(self, stop: Event) -> None:
         period = float(np.clip(self.rules.step_s / POLLS, LEAST_S, MOST_S))
         while not stop.wait(period):
-            self.poll()
+            try:
+                self.poll()
+                self.faults.pop("control", None)
+            except Exception as error:  # whatever it is, the next round may be right
+                self.faults["control"] = f"a round was not ended: {error_text(error)}"
 
     def poll(self) -> None:
         """Take what has arrived, move the fleet if that is due, and tell vehicles what is new for them."""
@@ -112,7 +116,7 @@ class FleetControl:
         if self._fresh.is_set():
             self._fresh.clear()
             for vehicle in self.vehicles.values():
-                self._ask(vehicle, "stateRequest", now)
+                self.telling.ask(vehicle, "stateRequest", now)
         heard: set[str] = set()
         while not self.broker.arrived.empty():
             self._take(self.broker.arrived.get(), now, heard)
@@ -131,7 +135,7 @@ class FleetControl:
             self.faults["step"] = f"a step was not planned, all vehicles stand: {error_text(error)}"
         if self.broker.up:
             for vehicle in self.vehicles.values():
-                self._tell(vehicle, time.monotonic())
+                self.telling.tell(vehicle, time.monotonic())
             self._publish_status(now)
 
     def _all_told(self, now):
@@ -184,8 +188,8 @@ class FleetControl:
             tolerance = self.rules.tolerance * self.layout.grid.resolution
             composer = Composer(version, self.layout, tolerance, self.speaking.most_nodes)
             known = self.vehicles[id] = Vehicle(id, version, level, composer)
-            self._ask(known, "factsheetRequest", now)
-            self._ask(known, "stateRequest", now)
+            self.telling.ask(known, "factsheetRequest", now)
+            self.telling.ask(known, "stateRequest", now)
         return known
 
     def _judge(self, vehicle):
@@ -306,7 +310,7 @@ class FleetControl:
         if action == "cancelOrder":
             vehicle.cancelling = True
         else:
-            self._ask(vehicle, action, time.monotonic())
+            self.telling.ask(vehicle, action, time.monotonic())
 
     def _take_errands(self, payload, now):
         """A message of whoever gives errands: errands, cancel, pause, resume, zoneSet."""
@@ -387,134 +391,16 @@ class FleetControl:
             points = self.layout.grid.centres_of(np.array([*goals.values()]))[:, :2]
             self.fleet.take_goals([*goals], points, {})
 
-    # ---- what vehicles are told ----
-
-    def _tell(self, vehicle, now):
-        """Send a vehicle what it needs to know."""
-        state = vehicle.state
-        if not vehicle.reachable:
-            return
-        silent = now - vehicle.heard > 0.5 * self.rules.silent_after_s
-        if silent and not any(asked.body["actionType"] == "stateRequest" for asked in vehicle.asked.values()):
-            self._ask(vehicle, "stateRequest", now)
-        for asked in list(vehicle.asked.values()):
-            self._send_asked(vehicle, asked, now)
-        if state is None:
-            return
-        self._send_zones(vehicle)
-        self._answer(vehicle)
-        told = self.fleet.told(vehicle.id)
-        if vehicle.cancelling:
-            if not any(asked.body["actionType"] == "cancelOrder" for asked in vehicle.asked.values()):
-                self._ask(vehicle, "cancelOrder", now)
-            return
-        if told is None or state.mode not in KEEPS_ORDER or not vehicle.due(now, self.speaking.answer_s):
-            return
-        if vehicle.id in self.fleet.silent_ids() or "size" in vehicle.faults:
-            return
-        last = vehicle.sent[1] if vehicle.sent[0] == state.order else -1
-        errand = self.errands.of(vehicle.id)
-        order = vehicle.composer.next(state, way_of(told.tiles, told.planned), errand, self._order_id(), last)
-        if order == MISMATCH:
-            vehicle.faults["order"] = f"has order {state.order!r}, which leads where it may not go; it is cancelled"
-            vehicle.cancelling = True
-        elif isinstance(order, Order) and self._send(vehicle, "order", order.body):
-            vehicle.pending, vehicle.sent = replace(order, at=now), (order.order, order.update)
-            self._made += 1
-            self.counts["orders"] += 1
-
-    def _order_id(self):
-        return f"{self._run}-{self._made}"
-
-    def _ask(self, vehicle, action, now):
-        """Have it done, and asked for again until it shows in a state."""
-        self._made += 1
-        id = f"{action}-{self._run}-{self._made}"
-        vehicle.asked[id] = Asked({"actionType": action, "actionId": id, "blockingType": "NONE"}, -math.inf)
-        if self.broker.up:
-            self._send_asked(vehicle, vehicle.asked[id], now)
-
-    def _send_asked(self, vehicle, asked, now):
-        kind = asked.body["actionType"]
-        answered = (
-            (kind == "stateRequest" and vehicle.heard > asked.at > -math.inf)
-            or (kind == "factsheetRequest" and vehicle.factsheet is not None)
-            or (kind == "cancelOrder" and not vehicle.cancelling)
-        )
-        if answered:
-            vehicle.asked.pop(asked.body["actionId"], None)
-        elif now - asked.at > self.speaking.answer_s and self._send(
-            vehicle, "instantActions", {"actions": [asked.body]}
-        ):
-            asked.at = now
-
-    def _send_zones(self, vehicle):
-        zones, sheet = self.zones, vehicle.factsheet
-        if zones is None or sheet is None or vehicle.version.major < 3 or vehicle.zones == zones.id:
-            return
-        if set(zones.kinds.values()) <= set(sheet.zones) and self._send(vehicle, "zoneSet", {"zoneSet": zones.content}):
-            vehicle.zones = zones.id
-            self._ask(vehicle, "enableZoneSet", time.monotonic())
-            [*vehicle.asked.values()][-1].body["actionParameters"] = [{"key": "zoneSetId", "value": zones.id}]
-
-    def _answer(self, vehicle):
-        """Answer what a vehicle of 3.0 asks for: it may enter a zone when its order leads there."""
-        answers = []
-        for request in vehicle.state.requests:
-            granted = self._grant(vehicle, request)
-            if vehicle.answered.get(request["requestId"]) != granted:
-                answers.append({"requestId": request["requestId"], "grantType": granted})
-        if answers and self._send(vehicle, "responses", {"responses": answers}):
-            vehicle.answered |= {one["requestId"]: one["grantType"] for one in answers}
-        there = {request["requestId"] for request in vehicle.state.requests}
-        vehicle.answered = {id: answer for id, answer in vehicle.answered.items() if id in there}
-
-    def _grant(self, vehicle, request):
-        zones, told = self.zones, self.fleet.told(vehicle.id)
-        known = zones is not None and request["zoneSetId"] == zones.id and request["zoneId"] in zones.tiles
-        if not known or request["requestType"] != "ACCESS":
-            return "REJECTED"  # paths are planned here
-        tiles = zones.tiles[request["zoneId"]]
-        leads = told is not None and any(tuple(tile) in tiles for tile in told.tiles.tolist())
-        return "GRANTED" if leads or vehicle.answered.get(request["requestId"]) == "GRANTED" else "QUEUED"
-
-    def _send(self, vehicle, topic, body):
-        manufacturer, serial = vehicle.id.split("/")
-        number = vehicle.headers.get(topic, 0)
-        head = {
-            "headerId": number,
-            "timestamp": timestamp(),
-            "version": vehicle.version.number,
-            "manufacturer": manufacturer,
-            "serialNumber": serial,
-        }
-        vehicle.headers[topic] = (number + 1) % 2**32
-        return self.broker.send(f"{vehicle.level}/{topic}", json.dumps(head | body).encode())
-
     # ---- what is said of the fleet ----
 
     def status(self) -> dict[str, Any]:
         """Vehicles, errands that are not over or were so lately, and what is wrong, as JSON has it."""
-        vehicles = {}
-        for id, vehicle in self.vehicles.items():
-            state, errand = vehicle.state, self.errands.of(id)
-            vehicles[id] = {
-                "version": vehicle.version.number,
-                "connection": vehicle.connection,
-                "mode": state.mode if state else "",
-                "node": state.last[0] if state else "",
-                "position": [round(value, 3) for value in state.pose] if state and state.pose else None,
-                "charge": state.charge if state else None,
-                "paused": bool(state and state.paused),
-                "errand": errand.id if errand else "",
-                "errors": [str(error) for error in state.errors] if state else [],
-                "faults": [*vehicle.faults.values()],
-            }
-        errands = {
-            one.id: {"state": one.state, "vehicle": one.vehicle, "node": self.layout.name(one.goal), "text": one.text}
-            for one in self.errands.by_id.values()
+        return {
+            "vehicles": {id: vehicle.told(self.errands.of(id)) for id, vehicle in self.vehicles.items()},
+            "errands": {id: errand.told(self.layout) for id, errand in self.errands.by_id.items()},
+            "faults": [*self.all_faults()],
+            "counts": self.counts | {"orders": self.telling.orders},
         }
-        return {"vehicles": vehicles, "errands": errands, "faults": [*self.all_faults()], "counts": self.counts}
 
     def all_faults(self) -> Iterable[str]:
         yield from self.faults.values()

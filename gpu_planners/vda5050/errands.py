@@ -52,6 +52,10 @@ class Errand:
     def over(self) -> bool:
         return self.state in OVER
 
+    def told(self, layout: Layout) -> dict[str, str]:
+        """What the fleet's status says of it."""
+        return {"state": self.state, "vehicle": self.vehicle, "node": layout.name(self.goal), "text": self.text}
+
 
 def errand_of(content: Any, layout: Layout) -> Errand:
     """An errand {errandId, node or x and y, theta, vehicle, actions}. Raises ErrandError."""

@@ -24,6 +24,7 @@ from .messages import MessageError, checked, timestamp
 LIF_VERSION = "1.0.0"
 MOST_BYTES = 1 << 28
 OFF = 0.05  # of a tile, that a node may be off the raster
+NEARLY = 1.05  # times the shortest edge: edges of one tile
 MOST_SIDE = 20_000  # tiles of a row or column
 _POINT = {"x": float, "y": float}
 _LIF = {
@@ -174,30 +175,41 @@ def _raster(points, edges):
     """-> size of a tile, yaw, (x, y) of the corner, {nodeId: tile}. Raises LayoutError for nodes on no raster."""
     if not edges:
         raise LayoutError("has no edges; allowed: two nodes that an edge joins at least")
-    steps = np.array([np.subtract(points[end], points[start]) for _, start, end, _ in edges])
-    lengths = np.hypot(*steps.T)
+    at = np.array([complex(*point) for point in points.values()])  # x + iy; in tiles: column + i row
+    number = {name: k for k, name in enumerate(points)}
+    steps = np.array([at[number[end]] - at[number[start]] for _, start, end, _ in edges])
+    lengths = np.abs(steps)
     if lengths.min() <= 0:
         raise LayoutError(f"edge {edges[int(lengths.argmin())][0]!r} has no length")
-    size, shortest = float(lengths.min()), steps[int(lengths.argmin())]
-    yaw = math.atan2(shortest[1], shortest[0]) % (math.pi / 2)
-    yaw -= math.pi / 2 if yaw > math.pi / 4 else 0.0
-    cos, sin = math.cos(yaw), math.sin(yaw)
-    at = {name: np.array([-sin * x + cos * y, cos * x + sin * y]) / size for name, (x, y) in points.items()}
-    first = next(iter(at.values()))
-    places = {name: np.rint(place - first).astype(int) for name, place in at.items()}
-    for name, place in places.items():
-        if np.abs(at[name] - first - place).max() > OFF:
-            x, y = points[name]
-            raise LayoutError(
-                f"node {name!r} at ({x:g}, {y:g}) is on no raster of {size:g} m, the length of the shortest edge; "
-                f"allowed: whole steps of it along its direction, give or take {OFF:g}"
-            )
-    low = np.min([*places.values()], axis=0)
-    if (np.max([*places.values()], axis=0) - low).max() >= MOST_SIDE:
+    shortest = lengths < NEARLY * lengths.min()
+    side = lengths[shortest].mean() * np.exp(0.25j * np.angle(((steps / lengths) ** 4).sum()))  # and its direction
+    tiles = _whole((at - at[0]) / side)
+    rough = _off((at - at[0]) / side - tiles)
+    if np.abs(tiles - tiles.mean()).max() > 0:  # by all nodes, so that small errors do not add up
+        off = tiles - tiles.mean()
+        side = (off.conj() * (at - at.mean())).sum() / (np.abs(off) ** 2).sum()
+    origin, size = at.mean() - side * tiles.mean(), float(abs(side))
+    if _off((at - origin) / side - tiles).max() > OFF:
+        worst = int(rough.argmax())
+        raise LayoutError(
+            f"node {[*points][worst]!r} at ({at[worst].real:g}, {at[worst].imag:g}) is on no raster of the shortest "
+            f"edges, {lengths.min():g} m; allowed: whole steps of it along its directions, give or take {OFF:g}"
+        )
+    low = complex(tiles.real.min(), tiles.imag.min())
+    tiles = tiles - low
+    if max(tiles.real.max(), tiles.imag.max()) >= MOST_SIDE:
         raise LayoutError(f"spans more than {MOST_SIDE} tiles of {size:g} m")
-    down, right = (first + low - 0.5) * size
-    corner = cos * right - sin * down, sin * right + cos * down
-    return size, yaw, corner, {name: tuple((place - low).tolist()) for name, place in places.items()}
+    corner = origin + side * (low - 0.5 - 0.5j)
+    places = {name: (int(tile.imag), int(tile.real)) for name, tile in zip(points, tiles)}
+    return size, float(np.angle(side)), (corner.real, corner.imag), places
+
+
+def _off(tiles):
+    return np.maximum(np.abs(tiles.real), np.abs(tiles.imag))
+
+
+def _whole(tiles):
+    return np.rint(tiles.real) + 1j * np.rint(tiles.imag)
 
 
 def _straight(name, start, end):

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .broker import Address, Broker
+from .factsheets import factsheet
 from .messages import timestamp
 from .versions import BLOCKING, Version
 
@@ -239,7 +240,7 @@ class SimulatedVehicle:
             if kind in ("startPause", "stopPause"):
                 self.paused = kind == "startPause"
             elif kind == "factsheetRequest":
-                self._publish("factsheet", self._message("factsheet", **self._factsheet()), now)
+                self._publish("factsheet", self._message("factsheet", **self.factsheet()), now)
             elif kind == "cancelOrder":
                 self._cancel(id, state)
             elif kind == "enableZoneSet" and parameters.get("zoneSetId") in self.zone_sets:
@@ -380,6 +381,9 @@ class SimulatedVehicle:
 
     # ---- what it says ----
 
+    def factsheet(self) -> dict[str, Any]:
+        return factsheet(self.version.major, self.side, self.speed, ["pick", "drop", *self.failing])
+
     def state(self) -> bytes:
         three, word = self.version.major == 3, self.version.word
         listed = {
@@ -418,72 +422,6 @@ class SimulatedVehicle:
                 for id, (zones, status) in self.zone_sets.items()
             ]
         return self._message("state", **body)
-
-    def _factsheet(self):
-        three = self.version.major == 3
-        kinds = ["pick", "drop", *self.failing]
-        actions = [
-            {"actionType": kind, "actionScopes": ["NODE"], "blockingTypes": ["SOFT", "HARD"]}
-            | ({"pauseAllowed": "true", "cancelAllowed": "true"} if three else {})
-            for kind in kinds
-        ]
-        if three:
-            return {
-                "typeSpecification": {
-                    "seriesName": "simulated",
-                    "mobileRobotKinematics": "DIFFERENTIAL",
-                    "mobileRobotClass": "CARRIER",
-                    "maximumLoadMass": 100.0,
-                    "localizationTypes": ["NATURAL"],
-                    "navigationTypes": ["VIRTUAL_LINE_GUIDED"],
-                    "supportedZones": ["BLOCKED", "RELEASE", "SPEED_LIMIT", "DIRECTED", "BIDIRECTED", "PENALTY"],
-                },
-                "physicalParameters": {
-                    "minimumSpeed": 0.05,
-                    "maximumSpeed": self.speed,
-                    "maximumAcceleration": 1.0,
-                    "maximumDeceleration": 1.0,
-                    "minimumHeight": 0.3,
-                    "maximumHeight": 0.3,
-                    "width": self.side,
-                    "length": self.side,
-                },
-                "protocolLimits": {
-                    "maximumStringLengths": {},
-                    "maximumArrayLengths": {"order.nodes": 30},
-                    "timing": {"minimumOrderInterval": 0.05, "minimumStateInterval": 0.05},
-                },
-                "protocolFeatures": {"optionalParameters": [], "mobileRobotActions": actions},
-                "mobileRobotGeometry": {},
-                "loadSpecification": {},
-            }
-        return {
-            "typeSpecification": {
-                "seriesName": "simulated",
-                "agvKinematic": "DIFF",
-                "agvClass": "CARRIER",
-                "maxLoadMass": 100.0,
-                "localizationTypes": ["NATURAL"],
-                "navigationTypes": ["VIRTUAL_LINE_GUIDED"],
-            },
-            "physicalParameters": {
-                "speedMin": 0.05,
-                "speedMax": self.speed,
-                "accelerationMax": 1.0,
-                "decelerationMax": 1.0,
-                "heightMax": 0.3,
-                "width": self.side,
-                "length": self.side,
-            },
-            "protocolLimits": {
-                "maxStringLens": {},
-                "maxArrayLens": {"order.nodes": 30},
-                "timing": {"minOrderInterval": 0.05, "minStateInterval": 0.05},
-            },
-            "protocolFeatures": {"optionalParameters": [], "agvActions": actions},
-            "agvGeometry": {},
-            "loadSpecification": {},
-        }
 
 
 def simulate(

@@ -67,7 +67,8 @@ class Vehicle:
     faults: dict[str, str] = field(default_factory=dict)
     headers: dict[str, int] = field(default_factory=dict)  # by topic, the next headerId
     answered: dict[str, str] = field(default_factory=dict)  # {requestId: what was answered}
-    zones: str = ""  # zoneSetId that it was sent
+    zones_sent: str = ""  # zoneSetId
+    zones_failed: int = 0  # times that it was sent one and did not enable it
 
     @property
     def reachable(self) -> bool:
@@ -87,8 +88,19 @@ class Vehicle:
             self.faults["order"] = f"refuses order {pending.order} update {pending.update}: {error}"
             self.pending, self.refused_at, self.refusals = None, now, self.refusals + 1
         for id in [id for id in self.asked if id in state.actions]:
-            if state.actions[id][0] in ENDED:
-                del self.asked[id]
+            status, text = state.actions[id]
+            if status in ENDED:
+                asked = self.asked.pop(id)
+                if status == "FAILED":
+                    self._fail(asked.body["actionType"], text)
+
+    def _fail(self, action, text):
+        """An instant action failed: a zone set may have been lost, and is sent again some times."""
+        if action == "enableZoneSet":
+            self.zones_failed += 1
+            self.zones_sent = self.zones_sent if self.zones_failed >= MOST_WAITS else ""
+        if action not in ("enableZoneSet", "cancelOrder") or self.zones_failed >= MOST_WAITS:
+            self.faults["instant action"] = f"does not do {action}{': ' + text if text else ''}"
 
     def due(self, now: float, answer_s: float) -> bool:
         """May an order be sent: is none on its way, or none that a state should show by now?"""
@@ -120,6 +132,22 @@ class Vehicle:
         if sheet.most_actions and len(errand.actions) > sheet.most_actions:
             return f"it takes {sheet.most_actions} actions on a node, not {len(errand.actions)}"
         return ""
+
+    def told(self, errand: Errand | None) -> dict[str, Any]:
+        """What the fleet's status says of it."""
+        state = self.state
+        return {
+            "version": self.version.number,
+            "connection": self.connection,
+            "mode": state.mode if state else "",
+            "node": state.last[0] if state else "",
+            "position": [round(value, 3) for value in state.pose] if state and state.pose else None,
+            "charge": state.charge if state else None,
+            "paused": bool(state and state.paused),
+            "errand": errand.id if errand else "",
+            "errors": [str(error) for error in state.errors] if state else [],
+            "faults": [*self.faults.values()],
+        }
 
 
 def _refusal(state, order):

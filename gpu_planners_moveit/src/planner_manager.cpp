@@ -172,7 +172,7 @@ public:
     {
       const auto action =
           parameter(node, space + "move_group_action", rclcpp::ParameterValue("gpu_planners/move_group"));
-      const Relay::Limits limits{ seconds(node, space + "server_timeout_s", 2.0),
+      const Relay::Limits limits{ seconds(node, space + "server_timeout_s", 5.0),
                                   seconds(node, space + "answer_margin_s", 10.0) };
       relay_ = std::make_shared<Relay>(node, action.as_string(), limits);
     }

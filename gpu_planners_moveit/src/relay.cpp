@@ -179,7 +179,7 @@ MoveGroup::Result Relay::ask(const MoveGroup::Goal& goal, const std::shared_ptr<
   if (refused)
     return failed(Code::ABORT, action_ + " takes no goal now");
   if (exchange->cancelled)
-    return failed(Code::PREEMPTED, "cancelled");
+    return failed(Code::PREEMPTED, "cancelled, but " + action_ + " did not confirm it");
   if (gone)
     return failed(Code::COMMUNICATION_FAILURE, "the node that serves " + action_ + " went away while it planned");
   if (handle)

@@ -241,3 +241,40 @@ def test_bad_arguments_are_named():
         switch(Spline.of(first), 0.5, second, *limits, None)
     with pytest.raises(SettingsError, match="velocity"):
         switch(Spline.of(first), 0.5, second, [1.0], limits[1], checker)
+
+
+def test_jerk_is_bounded_where_the_robot_has_limits_of_it():
+    """A tight limit leaves slower connections, or the stop; what is played keeps it, by the roots, where it blends."""
+    model = maker_of("panda").model
+    checker = CollisionChecker(model, CollisionWorld(), "cpu")
+    middle, end = READY.copy(), READY.copy()
+    middle[0] += 1.5
+    first = timed(np.array([READY, middle]), checker)
+    time = 0.4 * first.duration
+    curve = braking(first, time, model)
+    q = curve.positions[-1]
+    end[[0, 3]] = q[0], q[3] + 0.9
+    motion = timed(np.array([q, np.r_[q[:3], end[3], q[4:]]]), checker)
+    asked = curve, time, motion, model.velocity, model.acceleration, checker
+    free = switch(*asked)
+    assert free.blended
+
+    def jerks(trajectory):
+        """(dof,) greatest jerk before it is on the next motion."""
+        later = trajectory.duration - motion.duration
+        off = np.abs(trajectory.positions - motion.at(trajectory.times - later)[0]).max(axis=1)
+        on = int(np.argmax((off < 1e-9) & (trajectory.times > max(later, 0.0))))
+        c, T = played(trajectory)
+        return extremes(c[:, :on], T[:on], 3)
+
+    taken, durations = jerks(free.trajectory).max(), [free.trajectory.duration]
+    for share in (0.7, 0.4, 0.2, 1e-3):
+        switched = switch(*asked, jerk=np.full(model.dof, share * taken))
+        assert_joined(switched.trajectory, Spline.of(first).at(time), motion.positions[-1], model)
+        durations.append(switched.trajectory.duration)
+        if switched.blended:
+            assert (jerks(switched.trajectory) <= share * taken * (1 + 1e-5)).all()
+    assert (np.diff(durations) >= -1e-6).all()
+    assert not switched.blended  # a thousandth
+    infinite = switch(*asked, jerk=np.full(model.dof, np.inf))
+    assert np.allclose(infinite.trajectory.positions, free.trajectory.positions)

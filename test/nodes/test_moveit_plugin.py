@@ -28,6 +28,7 @@ from gpu_planners.verify import CoalScene
 
 CODES = MoveItErrorCodes
 PACKAGE = ROOT / "gpu_planners_moveit"
+PROGRAM = "lib/gpu_planners_moveit/ask_plugin"
 NEEDED = "moveit_core", "moveit_ros_planning"
 ACTION = "gpu_planners/move_group"  # the plugin's default
 GOAL = (1.2, -0.6, 0.0, -2.0, 0.0, 1.571, 0.5)
@@ -54,34 +55,41 @@ def test_what_is_installed_is_what_is_declared():
     ).read_text().replace("\n", "")
 
 
+def prefix_of(name):
+    """Where a ROS package is installed, or None."""
+    try:
+        return get_package_prefix(name)
+    except PackageNotFoundError:
+        return None
+
+
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
     """(ask_plugin, the environment in which it finds the plugin)"""
     for name in NEEDED:
-        try:
-            get_package_prefix(name)
-        except PackageNotFoundError:
+        if not prefix_of(name):
             pytest.skip(f"the ROS package {name} is not installed: nothing loads the plugin")
+    built = Path(prefix_of(PACKAGE.name) or "", PROGRAM)  # in a workspace that builds tests
+    if built.is_file():
+        return built, dict(os.environ)
     colcon = shutil.which("colcon") or str(Path(sys.executable).with_name("colcon"))
     if not Path(colcon).exists():
         pytest.skip("colcon is not installed: nothing builds the plugin")
     folder = tmp_path_factory.mktemp("plugin")
     base = ["--base-paths", PACKAGE, "--build-base", folder / "build", "--install-base", folder / "install"]
-    more = os.environ.get("GPU_PLANNERS_CMAKE_ARGS", "").split()
-    command = [colcon, "--log-base", folder / "log", "build", *base, "--merge-install", "--cmake-args", *more]
+    command = [colcon, "--log-base", folder / "log", "build", *base, "--merge-install", "--cmake-args"]
     done = subprocess.run([*command, "-DBUILD_TESTING=ON"], cwd=folder, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     environment = dict(os.environ)
     for name, part in (("AMENT_PREFIX_PATH", ""), ("LD_LIBRARY_PATH", "lib")):
         environment[name] = os.pathsep.join([str(folder / "install" / part), os.environ.get(name, "")])
-    return folder / "install/lib/gpu_planners_moveit/ask_plugin", environment
+    return folder / "install" / PROGRAM, environment
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory):
-    node = PandaNode(
-        tmp_path_factory.mktemp("panda"), group="panda_arm", moveit_interface="action", move_group_action=ACTION
-    )
+    given = {"moveit_interface": "action", "move_group_action": ACTION, "rrt_star.max_samples": 1_000_000}
+    node = PandaNode(tmp_path_factory.mktemp("panda"), group="panda_arm", **given)
     yield node
     node.close()
 
@@ -94,7 +102,7 @@ def ask(program, node, tmp_path):
         (tmp_path / "panda.urdf").write_text(URDF)
         (tmp_path / "panda.srdf").write_text(SRDF)
         name = "gpu_planners_moveit/PlannerManager"
-        given = {"planning_plugin": name, "planning_plugins": f"[{name}]"} | parameters
+        given = {"planning_plugin": name, "planning_plugins": f"[{name}]", "server_timeout_s": 60.0} | parameters
         arguments = [part for key, value in given.items() for part in ("-p", f"gpu_planners.{key}:={value}")]
         lines = ["group panda_arm", "time 5", f"start {words(start)}", *commands]
         done = subprocess.run(
@@ -156,7 +164,7 @@ def test_plans_around_what_moveit_has_in_its_scene(ask):
 def test_what_the_robot_holds_counts(ask):
     """An object that MoveIt's robot holds meets one that the hand alone would pass."""
     shelf = "box shelf 0.31 0.0 0.2 0.1 0.4 0.02"
-    tool = ["box tool 0.307 0.0 0.4 0.02 0.02 0.3", "attach panda_hand tool"]
+    tool = ["box tool 0.307 0.0 0.35 0.02 0.02 0.3", "attach panda_hand tool"]
     free, held = answers(ask(shelf, f"goal {words(READY)}", "plan simple", *tool, "plan simple")[0])
     assert free[0] == CODES.SUCCESS and held[0] == CODES.START_STATE_IN_COLLISION, (free[:2], held[:2])
     assert "tool" in held[1] and "shelf" in held[1]
@@ -166,8 +174,9 @@ def test_what_the_robot_holds_counts(ask):
 @limited
 def test_codes_and_texts_of_the_node_pass_through(ask):
     lines, errors = ask(
-        "box wall 0.45 0.0 0.4 0.1 0.1 0.8",
-        "goal 0 0.3 0 -1.5 0 1.8 0.8",
+        f"start {words(BEHIND)}",
+        "box wall 0.307 0.0 0.5 0.1 0.1 0.3",
+        f"goal {words(READY)}",
         "plan simple",
         f"goal {words(GOAL)}",
         "planner nonsense",
@@ -183,21 +192,13 @@ def test_codes_and_texts_of_the_node_pass_through(ask):
 
 @slow
 @limited
-def test_terminate_cancels_the_goal(ask, node):
-    """A plan without an end, in 60 s: terminated after half a second, and the next one is answered."""
-    cage = [
-        f"box {name} {words(at)} {words(size)}"
-        for name, at, size in (
-            ("left", (0.4, 0.16, 0.6), (1.2, 0.02, 1.2)),
-            ("right", (0.4, -0.16, 0.6), (1.2, 0.02, 1.2)),
-        )
-    ]
-    lines, errors = ask(
-        *cage, f"goal {words(GOAL)}", "time 60", "plan simple 0.5", f"goal {words(READY)}", "plan simple"
-    )
-    stopped, after = answers(lines)
-    assert stopped[0] == CODES.PREEMPTED, (stopped[:2], errors)
-    assert after[0] == CODES.SUCCESS, (after[:2], errors)
+def test_terminate_cancels_the_goal(ask):
+    """RRT* makes paths shorter for as long as it may. The next plan waits for it, and works."""
+    simple = [BOX, f"start {words(BEHIND)}", f"goal {words(GOAL)}", "plan simple"]  # when it has found the node
+    lines, errors = ask(*simple, "planner rrt_star", "time 8", "plan simple 1.0", "planner", "plan simple")
+    before, stopped, after = answers(lines)
+    assert (stopped[0], stopped[1]) == (CODES.PREEMPTED, "cancelled"), errors  # by the node
+    assert before[0] == after[0] == CODES.SUCCESS, errors
 
 
 @slow

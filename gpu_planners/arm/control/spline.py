@@ -151,14 +151,13 @@ class Spline:
             q.min(axis=(0, 2)), q.max(axis=(0, 2)), speed[0], most[first, joints], speed[1], when[first, joints]
         )
 
-    def rates(self) -> tuple[np.ndarray, np.ndarray]:
-        """(dof,) greatest speed and (dof,) greatest acceleration on its pieces, by the roots of their derivatives;
+    def rates(self, orders: int = 2) -> tuple[np.ndarray, ...]:
+        """(dof,) greatest speed, acceleration and, of 3 orders, jerk on its pieces, by the roots of their derivatives;
         unlike `extremes` without what it would take to begin and to end at rest."""
         if len(self.times) == 1:
-            return np.zeros(self.positions.shape[1]), np.zeros(self.positions.shape[1])
+            return tuple(np.zeros(self.positions.shape[1]) for _ in range(orders))
         h, _, values = self._turning_points()
-        speed, acceleration = ((np.abs(values[k][0]) / h[:, :, None] ** k).max(axis=(0, 2)) for k in (1, 2))
-        return speed, acceleration
+        return tuple((np.abs(values[k][0]) / h[:, :, None] ** k).max(axis=(0, 2)) for k in range(1, orders + 1))
 
     def then(self, time: float, trajectory: Trajectory, since: float = -np.inf) -> "Spline":
         """This curve until a time, and from then on a trajectory, which begins as the curve is at that time.

@@ -3,8 +3,8 @@
 The motion under way brakes at some time, so that it ends at rest, and the next one begins there: that is one trajectory
 already, and free where both are. `switch` looks for a shorter one. It leaves the motion at that time, with position,
 velocity and acceleration as they are then, by a quintic of each joint to a later state of the next motion. It counts
-where the quintics keep the limits at all their extrema, and where the proof of what controllers play between the points
-of smooth motions (`motion.played`) calls it free.
+where the quintics keep the limits, those of jerk too where a joint has one, at all their extrema, and where the proof
+of what controllers play between the points of smooth motions (`motion.played`) calls it free.
 """
 
 import math
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arguments import checked
+from ...arguments import checked, numbers
 from ...errors import SettingsError
 from ..motion.curve import POWERS, Curve, at, bernstein
 from ..motion.played import DIGITS, TUBE, refined
@@ -27,9 +27,9 @@ STOPS = 3.0
 DURATIONS = 48  # of the connection, that are tried for each place
 SHORTEST_S = 0.04  # of them
 LOOKS = np.linspace(0.0, 1.0, 25)[1:-1]  # at a connection, before its extrema are known
-_RATES = [  # (looks, 6) each: its first and second derivative by LOOKS, from its Bernstein coefficients
+_RATES = [  # (looks, 6) each: its first three derivatives by LOOKS, from its Bernstein coefficients
     np.array([[math.perm(k, order) * x ** max(k - order, 0) for k in range(6)] for x in LOOKS]) @ POWERS
-    for order in (1, 2)
+    for order in (1, 2, 3)
 ]
 NEARLY = 0.99  # of the limits: what keeps so much where it is looked at keeps them everywhere, nearly always
 ROUNDED = 1e-6  # share of a limit
@@ -49,7 +49,13 @@ class Switched(NamedTuple):
 
 @checked()
 def switch(
-    curve: Spline, time: float, motion: Trajectory, velocity: ArrayLike, acceleration: ArrayLike, checker: Any
+    curve: Spline,
+    time: float,
+    motion: Trajectory,
+    velocity: ArrayLike,
+    acceleration: ArrayLike,
+    checker: Any,
+    jerk: ArrayLike | None = None,
 ) -> Switched:
     """The trajectory that leaves a motion under way at a time for the next motion.
 
@@ -59,6 +65,7 @@ def switch(
     motion: from rest to rest, free and within the limits
     velocity, acceleration: (dof,) limits of the connection. Where the robot is faster at that time, it may stay so
     checker: CollisionChecker that proves the connection free
+    jerk: (dof,) limits of the connection, infinite where a joint has none; None: none has one
     -> Switched. Nothing here checks `curve` and `motion`
 
     SettingsError names what is wrong.
@@ -79,6 +86,8 @@ def switch(
         limits = tuple(
             np.maximum(most, (1 + ROUNDED) * np.abs(now)) for most, now in zip(limits, start[1:], strict=True)
         )
+        if jerk is not None:
+            limits += (numbers("jerk", jerk, (dof,), finite=False),)
         for duration, place in _connections(start, motion, limits, curve.end - time)[:PROOFS]:
             found = _proven(start, duration, motion, place, limits, checker)
             if found is not None:
@@ -98,7 +107,7 @@ def _connections(start, motion, limits, stop_s):
     place, length = (each.ravel() for each in np.meshgrid(np.arange(len(places)), durations, indexing="ij"))
     controls = bernstein(length, np.broadcast_to(start, (len(length), *start.shape)), ends[place])
     kept = length - places[place] < stop_s
-    for order, (rates, most) in enumerate(zip(_RATES, limits, strict=True), start=1):
+    for order, (rates, most) in enumerate(zip(_RATES, limits, strict=False), start=1):
         inner = np.abs(rates @ controls).max(axis=1) / length[:, None] ** order
         kept &= (inner <= NEARLY * most).all(axis=1)
     kept = kept.reshape(len(places), len(durations))
@@ -112,7 +121,7 @@ def _proven(start, duration, motion, place, limits, checker):
     end = np.stack(motion.at(place), axis=1)[0]
     quintic = Curve(np.array([0.0, duration]), start[None], end[None])
     ends = Spline(quintic.s, *np.stack([start, end], axis=1))
-    if any((rate > (1 + ROUNDED) * most).any() for rate, most in zip(ends.rates(), limits, strict=True)):
+    if any((rate > (1 + ROUNDED) * most).any() for rate, most in zip(ends.rates(len(limits)), limits, strict=True)):
         return None
     later = motion.times > place
     after = duration + motion.times[later] - place

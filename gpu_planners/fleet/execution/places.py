@@ -4,11 +4,13 @@ import math
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy import ndimage
 
 from ...grid.maps.grid_map import GridMap
+from ..guidance import Guidance
 from ..planner import FleetPlanner
 from .reports import REPORT
 
@@ -84,6 +86,27 @@ class FleetStep:
     headings_ahead: np.ndarray
     goals: np.ndarray
     time_s: float
+
+
+class Lanes(NamedTuple):
+    """What moves cost on a map, and which of them nobody may make: ActionGraph.one_way"""
+
+    guidance: Guidance
+    one_way: np.ndarray | None
+
+
+class Told(NamedTuple):
+    """What an agent may do, and what is planned beyond that.
+
+    tiles: (K, 2) where it is, then after each action that it may do; planned: (L, 2) those after these
+    goal: (2,) tile, -1: none; reached: has it been there? stands: is it taken to stand where it is?
+    """
+
+    tiles: np.ndarray
+    planned: np.ndarray
+    goal: np.ndarray
+    reached: bool
+    stands: bool
 
 
 def coarser(grid: GridMap, tile_size: float) -> GridMap:

@@ -15,7 +15,6 @@ Times are seconds of the node's clock.
 import time
 from collections import deque
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from .bars import Bars
 from .followed import MINUTE_S, UNSEEN, FollowedFleet, graph_for, most_actions, rules_of
 from .kept import StateFile
 from .known import agent_text
-from .places import AgentState, ClosedTiles, FleetStep, Places
+from .places import AgentState, ClosedTiles, FleetStep, Lanes, Places, Told
 from .rules import Rules
 from .telling import actions_of, ticks_of
 
@@ -36,27 +35,6 @@ FIELDS_SHARE = 0.5  # of the time of a step, for the fields of new goals
 KEPT = 0.1  # of the time of a step: one that begins later than that delays those that follow
 LEAST_DEAD = 256  # that many agents must have left before the planner is made anew
 TOLD_AGAIN = 2.0  # times that an action takes: one whose agent has not moved by then is told again
-
-
-class Lanes(NamedTuple):
-    """What moves cost on a map, and which of them nobody may make: ActionGraph.one_way"""
-
-    guidance: Guidance
-    one_way: np.ndarray | None
-
-
-class Told(NamedTuple):
-    """What an agent may do, and what is planned beyond that.
-
-    tiles: (K, 2) where it is, then after each action that it may do; planned: (L, 2) those after these
-    goal: (2,) tile, -1: none; reached: has it been there? stands: is it taken to stand where it is?
-    """
-
-    tiles: np.ndarray
-    planned: np.ndarray
-    goal: np.ndarray
-    reached: bool
-    stands: bool
 
 
 class RunningFleet(FollowedFleet):

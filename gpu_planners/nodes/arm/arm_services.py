@@ -63,8 +63,11 @@ class ArmServices(Protocol):
     def plan_to_move(self, request: PlanMotion.Request) -> TaskPlan:
         """A TaskPlan for `executing`. May raise."""
 
-    def contact_ahead(self, motion: MotionUnderWay, phase: float) -> str:
-        """What a motion meets after `phase` seconds, "" where the rest is proven free. May raise."""
+    def contact_ahead(self, motion: MotionUnderWay, phase: float, zero: float | None = None) -> str:
+        """What a motion meets after `phase` seconds, "" where the rest is proven free. May raise.
+
+        zero: seconds on the node's clock when the motion's own is at 0, by default as the motion has it
+        """
 
     def require_known_scene(self) -> None:
         """RequestError while obstacles that were refused, or another arm, may be anywhere."""

@@ -181,6 +181,7 @@ class Executing:
             return
         motion.began, run.state = self._arm.now(), "moving"
         motion.ahead = max(motion.ahead, motion.began - run.sent_at)
+        self._next.taken(motion.began - run.sent_at)
         self.hear(run)
         run.checked = time.monotonic()
         self.feed_back(run)

@@ -11,19 +11,24 @@ from .conversions import joint_positions
 from .move_run import Seen
 
 MOST_PARTS = 50
-SAME_CLOCK_S = 0.5  # stamps of joint_states that far from now are of another clock
+SAME_CLOCK_S = 0.5  # messages whose stamps are all that far from when they come have stamps of another clock
+MOST_TIMES = 50  # of the latest messages: a busy machine may bring some of them late
 
 
 class JointStates:
-    """For each set of joint names the latest message, and when it came (seconds)."""
+    """For each set of joint names the latest message, when it came (seconds), and how far the stamps of the latest ones
+    were from when they came."""
 
     def __init__(self) -> None:
-        self._latest: dict[tuple[str, ...], tuple[JointState, float]] = {}  # never changed in place; the latest is last
+        # never changed in place; the latest is last
+        self._latest: dict[tuple[str, ...], tuple[JointState, float, tuple[float, ...]]] = {}
 
     def take(self, message: JointState, now: float) -> None:
         names = tuple(message.name)
         others = [item for item in self._latest.items() if item[0] != names]
-        self._latest = dict(others[1 - MOST_PARTS :]) | {names: (message, now)}
+        before = self._latest[names][2] if names in self._latest else ()
+        late = (*before[1 - MOST_TIMES :], abs(now - seconds(message.header.stamp)))
+        self._latest = dict(others[1 - MOST_PARTS :]) | {names: (message, now, late)}
 
     def positions(self, robot: RobotModel, now: float, oldest_s: float) -> dict[str, float] | None:
         """{joint: position} of the robot's joints, None where no message is recent.
@@ -31,7 +36,7 @@ class JointStates:
         RequestError where a message is malformed and the others do not bring every planning joint.
         """
         # a clock may jump back
-        recent = [message for message, came in self._latest.values() if abs(now - came) <= oldest_s]
+        recent = [message for message, came, _ in self._latest.values() if abs(now - came) <= oldest_s]
         known, positions, wrong = (*robot.joint_names, *robot.other_joints), dict[str, float](), None
         for message in recent:
             try:
@@ -42,9 +47,8 @@ class JointStates:
             raise wrong
         return positions if recent else None
 
-    def seen(self, joint: str, q: np.ndarray, now: float) -> Seen:
+    def seen(self, joint: str, q: np.ndarray) -> Seen:
         """Seen of the latest message that names a joint, by which the planning joints are at q (dof,)."""
-        message, came = next(told for names, told in reversed(self._latest.items()) if joint in names)
-        stamp = seconds(message.header.stamp)
-        stamped = abs(now - stamp) < SAME_CLOCK_S
-        return Seen(q, stamp if stamped else came, stamped)
+        message, came, late = next(told for names, told in reversed(self._latest.items()) if joint in names)
+        stamped = min(late) < SAME_CLOCK_S
+        return Seen(q, seconds(message.header.stamp) if stamped else came, stamped)

@@ -42,6 +42,8 @@ class MotionUnderWay:
     first: seconds on the curve when the motion begins; before, it is the one whose place it took
     ahead: seconds before `began` when the controller may have begun: its answer may have taken so long
     seen_at: seconds on the node's clock when the robot was seen at `phase`
+    judged: seconds on the node's clock when the curve's was at 0, as of which it was found free of what moves; None: it
+        was not
     """
 
     curve: Spline
@@ -53,6 +55,7 @@ class MotionUnderWay:
     first: float = 0.0
     ahead: float = AHEAD_S
     seen_at: float | None = None
+    judged: float | None = None
 
     @classmethod
     def planned(
@@ -79,6 +82,12 @@ class MotionUnderWay:
             self.phase, self.seen_at = self.curve.nearest_time(seen.q, self.phase, high), seen.at
         return float(np.clip(self.phase + max(now - seen.at, 0.0), 0.0, self.duration))
 
+    def zero(self, now: float) -> float:
+        """Seconds on the node's clock when the curve's was at 0; `now` for a motion that has not begun."""
+        if self.seen_at is not None:
+            return self.seen_at - self.phase
+        return now if self.began is None else self.began
+
     def progress(self, phase: float) -> tuple[float, float]:
         """(share from 0 to 1, seconds that remain) of the motion at a phase."""
         left, length = self.duration - phase, self.duration - self.first
@@ -87,7 +96,7 @@ class MotionUnderWay:
     def braking(self, time: float) -> "MotionUnderWay":
         """The same motion until a time on the curve, when it brakes; it ends where it then comes to rest."""
         time = min(time, self.duration)
-        return replace(self, curve=self.curve.then(time, self._stop(time), self.phase))
+        return replace(self, curve=self.curve.then(time, self._stop(time), self.phase), judged=None)
 
     def stop(self, seen: Seen | None, now: float) -> JointTrajectory:
         """The message that has the controller brake along the motion."""

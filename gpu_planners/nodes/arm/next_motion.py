@@ -18,6 +18,7 @@ from ...arm.control.switching import switch
 from ...arm.trajectory import Trajectory
 from ...errors import error_text
 from ..common.actions import Inbox
+from ..common.ros import time_message
 from . import codes
 from .arm_services import ArmServices
 from .conversions import joint_state
@@ -27,8 +28,7 @@ KEPT = 100  # plans, and motions joined, whose times count
 PERCENTILE = 95.0  # of them, which the lead has room for
 PLAN_S, JOIN_S = 0.5, 0.2  # that they take, before there was one
 LEAST_S, MOST_S = 0.1, 5.0  # of what they took
-LATE_S = 0.05  # by which the controller may have a motion after it should begin, and before it leaves the one under way
-SEND_S = 0.1  # before the end of the lead, when the controller must have the motion
+LATE_S = 0.05  # by which a controller may have a motion after it was sent, before there was one
 MISSED = 0.01  # rad or m from where a motion begins, within which a robot at rest may begin it
 
 
@@ -56,14 +56,23 @@ class NextMotion:
 
     def __init__(self, execution: Any, arm: ArmServices, inbox: Inbox, published: Publisher) -> None:
         self._execution, self._arm, self._inbox, self._published = execution, arm, inbox, published
-        self._planned, self._joins = Took(PLAN_S), Took(JOIN_S)
+        self._planned, self._joins, self._answers = Took(PLAN_S), Took(JOIN_S), Took(LATE_S)
 
     @property
     def lead_s(self) -> float:
         """Seconds that a motion goes on while another one is planned."""
         if self._arm.values.switch_lead_s:
             return self._arm.values.switch_lead_s
-        return self._planned.mostly() + self._joins.mostly() + SEND_S
+        return self._planned.mostly() + self._joins.mostly() + self._send_s
+
+    @property
+    def _send_s(self):
+        """Before a motion leaves the one under way, when it must be sent: the controller must have it by then."""
+        return LEAD_S + self._answers.mostly()
+
+    def taken(self, seconds: float) -> None:
+        """A controller took a motion so long after it was sent."""
+        self._answers.add(seconds)
 
     def plan(self, run: Run) -> None:
         """Have a motion planned for a robot that stands."""
@@ -120,6 +129,7 @@ class NextMotion:
         if coming.at is not None:
             assert run.motion is not None
             start = joint_state(run.motion.robot.joint_names, run.motion.curve.positions[-1])
+            start.header.stamp = time_message(run.motion.zero(self._arm.now()) + run.motion.duration)
 
         def job():
             try:
@@ -155,19 +165,30 @@ class NextMotion:
         following, phase = coming.plan.motion, under_way.phase
         if following.robot.joint_names != under_way.robot.joint_names:
             return None, "the next motion is one of other joints"
-        met = self._arm.contact_ahead(under_way, phase) or self._arm.contact_ahead(following, 0.0)
-        at = max(coming.at, phase + self._joins.mostly())
+        now, length = self._arm.now(), under_way.duration
+        zero = under_way.zero(now)
+        met = self._arm.contact_ahead(under_way, phase) or self._arm.contact_ahead(following, 0.0, zero + length)
+        at = max(coming.at, max(phase, now - zero) + self._joins.mostly() + self._send_s)
         if met or at >= under_way.duration:
             return None, met
         scene, after = self._arm.scene, following.curve
         others = (self._arm.measured() or {}) if coming.plan.group else {}  # joints of other groups
         checker = scene.checker_for(scene.objects, following.margin, others, coming.plan.group)
         motion = Trajectory(after.times, after.positions, after.velocities, after.accelerations)
-        limits = _limits(following.robot, under_way.curve, after)
-        curve = under_way.curve.then(at, switch(under_way.curve, at, motion, *limits, checker).trajectory, phase)
-        return replace(
-            following, curve=curve, began=under_way.began, ahead=under_way.ahead, phase=phase, seen_at=None, first=at
-        ), ""
+        velocity, acceleration, jerk = _limits(following.robot, under_way.curve, after)
+        switched = switch(under_way.curve, at, motion, velocity, acceleration, checker, jerk)
+        curve = under_way.curve.then(at, switched.trajectory, phase)
+        joined = replace(
+            following,
+            curve=curve,
+            began=under_way.began,
+            ahead=under_way.ahead,
+            phase=phase,
+            seen_at=None,
+            first=at,
+            judged=None,  # it is sooner at its places than it would be after the stop
+        )
+        return joined, self._arm.contact_ahead(joined, phase, zero)
 
     def _take_plan(self, run, coming, plan):
         if not self._execution.is_under_way(run) or coming is not run.coming or run.code is not None:
@@ -230,7 +251,7 @@ class NextMotion:
             run.replans, run.why = run.replans + 1, problem
             if run.state == "moving":
                 self._execution.stop(run)
-        elif motion is not None and self._execution.advance(run.motion) + LEAD_S + LATE_S >= motion.first:
+        elif motion is not None and self._execution.advance(run.motion) + self._send_s >= motion.first:
             self._join(run, coming)  # too late for that place, not for a later one
         elif motion is not None:
             self._switch(run, motion)
@@ -249,6 +270,7 @@ class NextMotion:
             if not self._execution.is_under_way(run) or motion is not run.sent:
                 return
             if accepted:
+                self.taken(self._arm.now() - run.sent_at)
                 run.end_motion = end_motion
             elif run.state == "moving":
                 (run.motion, run.sent), run.end_motion = before, end_before
@@ -271,8 +293,8 @@ def _stands(run):
 
 
 def _limits(robot, *curves):
-    """(dof,) velocity and acceleration for the way from one curve to another: the greatest share of the robot's limits
-    that a joint takes on one of them."""
+    """(dof,) velocity, acceleration and jerk for the way from one curve to another: of the first two the greatest share
+    of the robot's limits that a joint takes on one of them, of jerk the robot's limits, None where it has none."""
     limits, rates = (robot.velocity, robot.acceleration), [curve.rates() for curve in curves]
     shares = (max(float((each[k] / limits[k]).max()) for each in rates) for k in range(2))
-    return tuple(min(share, 1.0) * most for share, most in zip(shares, limits, strict=True))
+    return *(min(share, 1.0) * most for share, most in zip(shares, limits, strict=True)), robot.jerk

@@ -40,6 +40,7 @@ from .marker_objects import check_markers
 from .motion_display import MotionDisplay
 from .move_action import offer_move
 from .move_run import MotionUnderWay, Seen, TaskPlan
+from .moving_obstacles import MovingObstacles
 from .other_arms import OtherArms
 from .parameters import ArmParameters
 from .planning_scene import PlanningScene
@@ -109,12 +110,11 @@ class ArmPlannerNode(PlannerNode):
         values, do = self.values, self.worker.do
         self._semantics = SemanticsTopic(self, values, lambda text: do(self._load_text, SEMANTICS, text.data))
         self.create_subscription(JointState, "joint_states", self._take_joint_state, BEST_EFFORT)
-        self.create_subscription(
-            MarkerArray,
-            "~/obstacles",
-            lambda message: do(self._change_obstacles, message),
-            of_durability(values.obstacles_durability, depth=100),
-        )
+        durability = of_durability(values.obstacles_durability, depth=100)
+        for kind, topic in ((MarkerArray, "obstacles"), (MovingObstacles, "moving_obstacles")):
+            if kind is not None:
+                change = partial(do, self._change_obstacles, topic)
+                self.create_subscription(kind, f"~/{topic}", change, durability)
         if not values.urdf:
             self.create_subscription(
                 String, DESCRIPTION, lambda message: do(self._load_text, DESCRIPTION, message.data), LATCHED
@@ -259,25 +259,27 @@ class ArmPlannerNode(PlannerNode):
 
     def seen(self, robot: RobotModel) -> Seen | None:
         q = self.place(robot)
-        return None if q is None else self._joint_states.seen(robot.joint_names[0], q, self.now())
+        return None if q is None else self._joint_states.seen(robot.joint_names[0], q)
 
     # ---- obstacles ----
 
-    def _change_obstacles(self, message, received=None):
+    def _change_obstacles(self, topic, message, received=None):
         """received: seconds on the node's clock, of a message that waited for the robot; None: now"""
-        now = self.now() if received is None else received
+        now, markers = self.now() if received is None else received, getattr(message, "markers", ())
         try:
-            check_markers(message.markers, self.values)
+            check_markers(markers, self.values)
             if self.scene.robot is None:
-                self.with_robot(self._change_obstacles, message, now)
-            else:
+                self.with_robot(self._change_obstacles, topic, message, now)
+            elif topic == "obstacles":
                 self.scene.change_obstacles(message, now)
+            else:
+                self.scene.move_obstacles(message, now)
             if received is None:
-                self._unknown.take("obstacles", now)
+                self._unknown.take(topic, now)
         except Exception as error:  # whatever it is, the next message may be right
-            text = f"a message on ~/obstacles was refused as a whole: {error_text(error)}"
-            lives = [seconds(marker.lifetime) for marker in message.markers]
-            self._unknown.refuse("obstacles", text, now, now + max(lives) if lives and min(lives) > 0 else ALWAYS)
+            text = f"a message on ~/{topic} was refused as a whole: {error_text(error)}"
+            lives = [seconds(marker.lifetime) for marker in markers]
+            self._unknown.refuse(topic, text, now, now + max(lives) if lives and min(lives) > 0 else ALWAYS)
         self._show_obstacles()
 
     def take_object(self, seen: SceneObject) -> None:
@@ -384,10 +386,11 @@ class ArmPlannerNode(PlannerNode):
         group = self.scene.group_named(plan_service.group_of(request))
         return TaskPlan(response.code, response.message, motion, response.trajectory, response.goal_index, group)
 
-    def contact_ahead(self, motion: MotionUnderWay, phase: float) -> str:
-        self.scene.forget_expired(self.now())
+    def contact_ahead(self, motion: MotionUnderWay, phase: float, zero: float | None = None) -> str:
+        now = self.now()
+        self.scene.forget_expired(now)
         self.require_known_scene()
-        return self.scene.contact_ahead(motion, phase, self._others())
+        return self.scene.contact_ahead(motion, phase, self._others(), motion.zero(now) if zero is None else zero)
 
     # ---- what is shown ----
 

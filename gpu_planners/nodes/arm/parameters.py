@@ -197,6 +197,20 @@ class ArmParameters(NodeParameters):
     fixed_joint_tolerance: float = setting(
         0.002, "Move of a joint that is not planned (a gripper) that counts", 1e-6, 1.0, unit="rad or m"
     )
+    moving_horizon_s: float = setting(
+        5.0,
+        "How long after a message of ~/moving_obstacles they go on moving; then they stand where they have got to",
+        0.0,
+        3600.0,
+        unit="seconds",
+    )
+    moving_slack_s: float = setting(
+        0.2,
+        "How much earlier or later than told the robot, or what moves, may be where it will be",
+        0.0,
+        60.0,
+        unit="seconds",
+    )
     other_arms: tuple = setting(
         (),
         "Namespaces of other arm_planner nodes, whose arms are obstacles that move",

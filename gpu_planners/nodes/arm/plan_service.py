@@ -12,10 +12,12 @@ from gpu_planners_msgs.msg import BlockedPair
 from gpu_planners_msgs.srv import PlanMotion
 
 from ...arm import CollisionChecker
+from ...arm.control import moving
 from ...arm.planners.settings import LEAST_TIME_S, PlannerSettings
 from ...arm.trajectory import Trajectory, time_parameterize
 from ...errors import RobotDescriptionError, one_line
 from ..common.request_error import RequestError, answered_with, check_count
+from ..common.ros import seconds
 from . import codes, conversions
 from .arm_services import ArmServices, Planned
 from .parameters import PLANNERS, ArmParameters, settings_on
@@ -24,6 +26,7 @@ from .scene_objects import SceneObjects
 
 RATES = "velocity", "acceleration"
 START_INVALID = codes.START_STATE_INVALID
+AHEAD_S = 60.0  # that the beginning of a motion may lie ahead
 
 
 def answer(arm: ArmServices, request: PlanMotion.Request, response: PlanMotion.Response) -> Planned | None:
@@ -38,12 +41,30 @@ def answer(arm: ArmServices, request: PlanMotion.Request, response: PlanMotion.R
     until = time.monotonic() + settings.time_limit_s
     with arm.scene.lock:
         objects, checker, frames, start = asked_scene(arm, request, margin)
+    if objects.movers:
+        checker.world = objects.still
     goals, goal_of = _goals(request, checker, frames, start, values, until)
     left, late = until - time.monotonic(), f"the time limit of {settings.time_limit_s:g} s was reached"
     if left < LEAST_TIME_S:
         raise RequestError(codes.TIMED_OUT, f"{late} before the search began")
     settings = replace(settings_on(checker.device, settings), time_limit_s=left)
-    result = PLANNERS[name].solve(start, goals, checker, settings, seed=request.seed)
+    solve, motion = PLANNERS[name].solve, None
+    if objects.movers:
+        found = moving.solve(
+            start,
+            goals,
+            checker,
+            objects.movers,
+            lambda path: timed(checker, path, scaling, values),
+            settings,
+            request.seed,
+            values.moving_slack_s,
+            _begins(arm, request),
+            solve,
+        )
+        result, motion = found.result, found.trajectory
+    else:
+        result = solve(start, goals, checker, settings, seed=request.seed)
     response.code, response.status = codes.CODE_OF_STATUS[result.status], result.status.value
     response.planning_time_s, response.samples = float(result.time_s), int(result.samples)
     response.device = checker.device
@@ -55,7 +76,10 @@ def answer(arm: ArmServices, request: PlanMotion.Request, response: PlanMotion.R
         if margin and response.code in (codes.START_STATE_IN_COLLISION, codes.GOAL_IN_COLLISION):
             response.message += f"; what is nearer than the margin of {margin:g} m counts as in collision"
         return None
-    robot, trajectory = checker.robot, timed(checker, result.path, scaling, values)
+    if objects.movers and motion is None:
+        response.code, response.status, response.message = codes.PLANNING_FAILED, "refused", found.message
+        return None
+    robot, trajectory = checker.robot, motion or timed(checker, result.path, scaling, values)
     response.path = conversions.path_message(robot, result.path)
     response.trajectory = conversions.trajectory_message(robot, trajectory)
     response.path_length, response.goal_index = float(result.cost), goal_of[result.goal_index]
@@ -63,7 +87,19 @@ def answer(arm: ArmServices, request: PlanMotion.Request, response: PlanMotion.R
         f"solved: {len(result.path)} waypoints, length {result.cost:.2f}, {trajectory.duration:.2f} s long, "
         f"among {len(objects.standing)} obstacles, by {name} on {checker.device} in {1e3 * result.time_s:.1f} ms"
     ) + (f"; {one_line(result.message)}" if result.message else "")
+    if objects.movers and found.message:
+        response.message += f"; {found.message}"
     return Planned(result.path, robot, objects)
+
+
+def _begins(arm, request):
+    """A function -> seconds on the node's clock when the motion begins: when its start's stamp says, at the earliest
+    now."""
+    stamp = seconds(request.start.header.stamp)
+    if (ahead := stamp - arm.now()) > AHEAD_S:
+        text = f"the start's stamp lies {ahead:.3g} s ahead of the node's clock; allowed: up to {AHEAD_S:g} s"
+        raise RequestError(START_INVALID, f"{text}, where obstacles move")
+    return lambda: max(stamp, arm.now())
 
 
 def asked_scene(

@@ -18,6 +18,7 @@ from gpu_planners_msgs.srv import PlanMotion
 
 from ...arm import CollisionChecker, RobotModel, load_urdf
 from ...arm.collision.scene_file import fixed_frames, load_scene
+from ...arm.control import moving
 from ...arm.control.spline import first_contact
 from ...arm.geometry.bricks import Bricks
 from ...arm.urdf.joint_limits import PlanningLimits
@@ -30,6 +31,7 @@ from . import codes
 from .conversions import Outside, RobotFrames, outside_frame
 from .marker_objects import check_markers, check_obstacles, marker_object, obstacle_name
 from .move_run import MotionUnderWay
+from .moving_obstacles import with_velocities
 from .parameters import ArmParameters
 from .robot_views import RobotView
 from .scene_objects import SceneObject, SceneObjects, Source, object_of_world
@@ -195,6 +197,10 @@ class PlanningScene:
                 raise ObstacleError(f"'{name}': unknown marker action {marker.action}")
         self.take(replace(self.objects, standing=standing))
 
+    def move_obstacles(self, message: Any, now: float) -> None:
+        """Apply a MovingObstacles message of the topic, all of it or nothing. now: seconds on the node's clock"""
+        self.take(with_velocities(self.objects, message, self.frames, now, self.values.moving_horizon_s))
+
     def forget_expired(self, now: float) -> None:
         alive = self.objects.without_expired(now)
         if alive is not self.objects:
@@ -253,9 +259,12 @@ class PlanningScene:
                 checker.world = self.objects.world
                 checker.prepare()
 
-    def contact_ahead(self, motion: MotionUnderWay, phase: float, positions: Mapping[str, float]) -> str:
+    def contact_ahead(
+        self, motion: MotionUnderWay, phase: float, positions: Mapping[str, float], zero: float = 0.0
+    ) -> str:
         """What a motion meets after `phase` seconds, "" when all of it is proven free, which is not checked again in
-        the same state of the scene. positions: {joint: rad or m} as measured"""
+        the same state of the scene while the motion is as late as it was. positions: {joint: rad or m} as measured
+        zero: seconds on the node's clock when the motion's own is at 0, for what moves"""
         self.require_robot()
         views = {"": self._view} | self._groups
         group = next((name for name, view in views.items() if view.described.tree is motion.robot.tree), None)
@@ -264,11 +273,18 @@ class PlanningScene:
         others = positions if group else AS_MEASURED
         # replaced, never changed, when the scene changes
         state = self.objects, self.robot_among(self.objects, others, group)
-        if all(now is before for now, before in zip(state, motion.scene, strict=True)):
+        same = all(now is before for now, before in zip(state, motion.scene, strict=True))
+        movers, slack = self.objects.movers, self.values.moving_slack_s
+        on_time = not movers or (motion.judged is not None and abs(zero - motion.judged) <= slack / 2)
+        if same and on_time:
             return ""
-        checker = self.checker_for(self.objects, motion.margin, others, group)
-        met = first_contact(checker, motion.curve.remaining_path(phase))
-        motion.scene = motion.scene if met else state
+        checker, met = self.checker_for(self.objects, motion.margin, others, group), ""
+        checker.world = self.objects.still
+        if not same:
+            met = first_contact(checker, motion.curve.remaining_path(phase))
+        met = met or moving.first_contact(checker, motion.curve, movers, zero, phase, slack)
+        if not met:
+            motion.scene, motion.judged = state, zero
         return met
 
     def require_robot(self) -> RobotModel:

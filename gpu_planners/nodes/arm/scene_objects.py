@@ -13,11 +13,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from ...arm import CollisionWorld, RobotModel
 from ...arm.collision.world import Piece
+from ...arm.control.moving import MovingObstacle
 from ...arm.geometry.bricks import Bricks
 from ...arm.geometry.shapes import ConvexShape, check_pose
 from ...errors import ObstacleError, shortened, shown
@@ -36,9 +38,21 @@ class Source(Enum):
     OTHER_ARM = "other arm"
 
 
+class Drift(NamedTuple):
+    """How an object moves, without turning.
+
+    velocity: (3,) m/s in the root frame; since: seconds on the node's clock, when the object was at its pose
+    horizon: seconds after which it stands where it has got to
+    """
+
+    velocity: np.ndarray
+    since: float
+    horizon: float
+
+
 @dataclass(frozen=True, eq=False)
 class SceneObject:
-    """An object that stands around the robot.
+    """An object around the robot that no link carries. It stands, or it moves by itself.
 
     name: unique in the scene, also among what is attached
     pieces: posed in the object's own frame, metres; pose: (4, 4) T_root_object, metres
@@ -46,6 +60,7 @@ class SceneObject:
     group: a name that objects share which may be removed together: a marker's namespace
     triangles: how many it was made of, for the node's limit
     parts: {name: (4, 4) T_object_part} of frames that move with it
+    drift: how it moves; None: it stands
     """
 
     name: str
@@ -56,6 +71,7 @@ class SceneObject:
     group: str = ""
     triangles: int = 0
     parts: dict[str, np.ndarray] = field(default_factory=dict)
+    drift: Drift | None = None
 
     @cached_property
     def placed(self) -> tuple[Piece, ...]:
@@ -63,6 +79,16 @@ class SceneObject:
         count = len(self.pieces)
         names = [self.name] if count == 1 else [f"{self.name}#{i}" for i in range(count)]
         return tuple(piece.moved(self.pose, name) for piece, name in zip(self.pieces, names, strict=True))
+
+    @cached_property
+    def moving(self) -> MovingObstacle | None:
+        """The object as an obstacle that moves; None where it stands."""
+        return None if self.drift is None else MovingObstacle(self.name, self.placed, *self.drift)
+
+    @cached_property
+    def held(self) -> tuple[Piece, ...]:
+        """Pieces in the root frame that hold the object whatever time it is."""
+        return self.placed if self.moving is None else self.moving.during(self.moving.since, self.moving.ends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +140,17 @@ class SceneObjects:
         return self.add(replace(one, pieces=(*one.pieces, *pieces), parts=one.parts | (parts or {})))
 
     def move(self, name: str, T_root_object: np.ndarray) -> "SceneObjects":
-        """Put an object that stands there somewhere else, (4, 4)."""
-        return self.add(replace(self._standing(name), pose=check_pose(name, T_root_object)))
+        """Put an object that stands there somewhere else, (4, 4), to stand there."""
+        return self.add(replace(self._standing(name), pose=check_pose(name, T_root_object), drift=None))
+
+    def drifting(self, name: str, drift: Drift | None, T_root_object: np.ndarray | None = None) -> "SceneObjects":
+        """Have an object move, from where it was at `drift.since`; None: it stands. T_root_object: (4, 4), else as it
+        was told before"""
+        one = self._standing(name)
+        pose = one.pose if T_root_object is None else check_pose(name, T_root_object)
+        moved = replace(one, pose=pose, drift=drift)
+        moved.moving  # noqa: B018 - raises where it cannot move so
+        return self.add(moved)
 
     def remove(self, *names: str) -> "SceneObjects":
         """Remove objects, standing or carried. What is allowed by their names stays so."""
@@ -135,14 +170,20 @@ class SceneObjects:
         return self._without(gone) if gone else self
 
     def ending_earlier(self, by: float) -> "SceneObjects":
-        """With every life ending some seconds earlier."""
-        return replace(
-            self, standing={name: replace(one, expires=one.expires - by) for name, one in self.standing.items()}
-        )
+        """With every life ending, and every movement told of, some seconds earlier."""
+
+        def earlier(one):
+            drift = one.drift and one.drift._replace(since=one.drift.since - by)
+            return replace(one, expires=one.expires - by, drift=drift)
+
+        return replace(self, standing={name: earlier(one) for name, one in self.standing.items()})
 
     def attach(self, name: str, link: str, T_root_link: np.ndarray, touch_links: Iterable[str] = ()) -> "SceneObjects":
-        """Have the link, at (4, 4) T_root_link, carry an object from where it stands. ObstacleError for voxels."""
+        """Have the link, at (4, 4) T_root_link, carry an object from where it stands. ObstacleError for voxels, and for
+        an object that moves."""
         one = self._standing(name)
+        if one.drift is not None:
+            raise ObstacleError(f"'{name}' moves: say where it stands, with no velocity, before a link takes it up")
         T_link_object = np.linalg.inv(check_pose(name, T_root_link)) @ one.pose
         carried = CarriedObject(name, _solid(one), link, T_link_object, tuple(touch_links), one.source, one.parts)
         return self._without({name}).attach_new(carried)
@@ -167,12 +208,34 @@ class SceneObjects:
 
     @cached_property
     def world(self) -> CollisionWorld:
-        """What is checked as obstacles: all that stands and is neither allowed altogether nor in an allowed pair."""
-        world = CollisionWorld()
-        for name, one in self.standing.items():
-            if name not in self.allowed and name not in self._partly_allowed:
-                world.add_shapes(name, one.placed)
+        """What is checked as obstacles: all that is neither carried nor allowed altogether nor in an allowed pair. What
+        moves is everywhere where it will be, until it stands."""
+        if not self.movers:
+            return self.still
+        world = self.still.copy()
+        for one in self.movers:
+            world.add_shapes(one.name, self.standing[one.name].held)
         return world
+
+    @cached_property
+    def movers(self) -> tuple[MovingObstacle, ...]:
+        """Those of the obstacles that move."""
+        return tuple(one.moving for one in self._obstacles if one.moving is not None)
+
+    @cached_property
+    def still(self) -> CollisionWorld:
+        """Those of the obstacles that stand."""
+        world = CollisionWorld()
+        for one in self._obstacles:
+            if one.moving is None:
+                world.add_shapes(one.name, one.placed)
+        return world
+
+    @property
+    def _obstacles(self):
+        return [
+            one for name, one in self.standing.items() if name not in self.allowed and name not in self._partly_allowed
+        ]
 
     def robot(self, bare: RobotModel) -> RobotModel:
         """The robot with what it carries and may touch.
@@ -184,7 +247,9 @@ class SceneObjects:
         for name, one in self.carried.items():
             robot = robot.attach(name, one.pieces, one.link, one.pose, one.touch_links)
         for name in self._partly_allowed:
-            robot = robot.attach(name, _solid(self.standing[name]), bare.root_link, self.standing[name].pose)
+            one = self.standing[name]
+            solid, pose = (_solid(one), one.pose) if one.moving is None else (_solid(one) and one.held, np.eye(4))
+            robot = robot.attach(name, solid, bare.root_link, pose)
         known = {*robot.link_names, *robot.attached}
         return robot.allow_collisions(tuple(pair) * (2 // len(pair)) for pair in self.allowed_pairs if pair <= known)
 

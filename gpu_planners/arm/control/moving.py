@@ -1,0 +1,242 @@
+"""Obstacles that move: a timed motion is judged by where they will be.
+
+Each obstacle has a velocity and does not turn. A stretch of the motion, from one time to another, is proven free of
+what the obstacle passes over between these times (`geometry.sweeps`), by the proof that planners use of straight
+motions; the robot is thicker in it by what controllers play beside the chords (`motion.played`). A stretch that is not
+free is cut in two and judged again, until it is free, or in its middle the robot meets the obstacle, or it is so short
+that it counts as not free. So nothing is called free between samples.
+
+    cart = MovingObstacle("cart", world.pieces_of("cart"), velocity=(0.0, 0.3, 0.0))
+    world.remove("cart")
+    found = solve(start, goals, checker, [cart], lambda path: time_parameterize(path, ..., checker=checker))
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...arguments import checked, numbers
+from ...errors import ObstacleError, SettingsError, shown
+from ...ranges import GREATEST_LENGTH
+from ..collision.world import CollisionWorld, Piece
+from ..geometry.sweeps import moved_by, swept
+from ..motion.played import TUBE, refined
+from ..motion.timing import body_checker
+from ..planners import rrt_connect
+from ..planners.result import PlanningResult
+from ..planners.settings import LEAST_TIME_S
+from ..trajectory import Trajectory
+from .spline import Spline
+from .spline import first_contact as contact_on_path
+
+SHORTEST_S = 5e-3  # a stretch that is not proven free and is no longer counts as not free
+THICKER = 2 * TUBE  # by which the robot is thicker, so that this checker's packed obstacles are its own
+SHARE = 0.5  # of the time limit, for the search among what stands
+LONGER = 1.1  # times what a motion took, for which the next one keeps clear of obstacles
+ROUNDS = 3  # of searches among what obstacles pass over while a motion lasts
+WAIT_S, WAITS = 0.25, 80  # steps of waiting before the motion, and how many are tried
+
+
+@dataclass(frozen=True, eq=False)
+@checked(ObstacleError)
+class MovingObstacle:
+    """An obstacle that moves evenly and does not turn.
+
+    name: what texts call it
+    pieces: ConvexShapes and Bricks, where they are at the time `since`, in the root frame of the robot
+    velocity: (3,) m/s in the root frame
+    since: seconds on whatever clock
+    horizon: seconds after which it stands where it has got to
+    """
+
+    name: str
+    pieces: tuple[Piece, ...]
+    velocity: ArrayLike
+    since: float = 0.0
+    horizon: float = 10.0
+
+    def __post_init__(self) -> None:
+        velocity = numbers(f"'{self.name}': velocity", self.velocity, (3,), ObstacleError).astype(float)
+        if not (np.isfinite(self.since) and 0 <= self.horizon and np.isfinite(self.horizon)):
+            text = f"since {self.since} and horizon {self.horizon}; allowed: finite seconds, the horizon from 0"
+            raise ObstacleError(f"'{self.name}': {text}")
+        if not np.abs(velocity * self.horizon).max() <= GREATEST_LENGTH:
+            text = f"velocity {shown(velocity.tolist())} m/s for {self.horizon:g} s; allowed: {GREATEST_LENGTH:g} m"
+            raise ObstacleError(f"'{self.name}': {text}")
+        object.__setattr__(self, "velocity", velocity)
+
+    @property
+    def ends(self) -> float:
+        """Seconds when it stands."""
+        return self.since + self.horizon
+
+    def during(self, begin: float, end: float) -> tuple[Piece, ...]:
+        """What it passes over from one time to another."""
+        first, last = (
+            np.asarray(self.velocity) * (min(seconds, self.ends) - self.since) for seconds in (begin, max(begin, end))
+        )
+        return tuple(part for piece in self.pieces for part in swept(moved_by(piece, first), last - first))
+
+
+class Found(NamedTuple):
+    """result: of the search; trajectory: that is proven free of everything, None where there is none
+    message: why the path of a search counts for nothing; or what was done beside planning; else ""
+    """
+
+    result: PlanningResult
+    trajectory: Trajectory | None
+    message: str = ""
+
+
+@checked()
+def world_during(
+    obstacles: Sequence[MovingObstacle], begin: float, end: float, standing: CollisionWorld | None = None
+) -> CollisionWorld:
+    """A world of what obstacles pass over from one time to another, and of what stands."""
+    world = CollisionWorld() if standing is None else standing.copy()
+    for one in obstacles:
+        world.add_shapes(one.name, one.during(begin, end))
+    return world
+
+
+@checked()
+def first_contact(
+    checker: Any,
+    curve: Spline,
+    obstacles: Sequence[MovingObstacle],
+    begin: float = 0.0,
+    time: float = 0.0,
+    slack: float = 0.0,
+) -> str:
+    """Which obstacle the rest of a timed motion meets first, as a text; "" when it is proven free of them all.
+
+    checker: CollisionChecker, whose world does not count; its margin does
+    begin: seconds on the obstacles' clock when the curve's is at 0; time: seconds on the curve, where the rest begins
+    slack: seconds by which the robot, or an obstacle, may be earlier or later than told
+
+    The robot is where the quintics through the points have it. A curve whose points lack accelerations may be played in
+    any way: it must be free of all that obstacles pass over from its beginning on.
+    """
+    return _contact(checker, curve, obstacles, begin, time, slack)[1]
+
+
+def _contact(checker, curve, obstacles, begin, time, slack):
+    """(seconds on the curve of the contact, text) as of first_contact"""
+    if not obstacles:
+        return np.inf, ""
+    probe = body_checker(checker).thickened(THICKER)
+
+    def pass_over(first, last):
+        return world_during(obstacles, begin + first - slack, begin + last + slack)
+
+    start, end = max(time, curve.start), max(time, curve.start, curve.end)
+    if not np.isfinite(curve.accelerations).all() or end <= start:
+        probe.world = pass_over(start, max(start, end))
+        if len(curve.times) > 1 and end > start:
+            probe.world = pass_over(start, max(one.ends for one in obstacles) - begin)
+        text = contact_on_path(probe, curve.remaining_path(time))
+        return (start if text else np.inf), text
+
+    def rows_at(times):
+        return np.stack(curve.at(times), axis=1)
+
+    stretches = [(start, end)]  # to be judged, the earliest last
+    while stretches:
+        first, last = stretches.pop()
+        inner = curve.times[(curve.times > first) & (curve.times < last)]
+        times, rows, _ = refined(np.r_[first, inner, last], rows_at, probe.robot)
+        q = rows[:, 0]
+        probe.world = pass_over(first, last)
+        free = probe.motions_valid(q[:-1], q[1:])
+        if free.all():
+            continue
+        blocked = np.flatnonzero(~free)
+        first, last = times[blocked[0]], times[blocked[-1] + 1]
+        middle = (first + last) / 2
+        probe.world = pass_over(middle, middle)
+        pairs = probe.colliding_pairs(curve.at(middle).positions)
+        if pairs:
+            text = f"'{pairs[0][0]}' would meet '{pairs[0][1]}', which moves, after {middle - start:.2f} s"
+            return middle, text
+        if last - first <= SHORTEST_S:
+            return first, f"it is not proven free of what moves, after {first - start:.2f} s"
+        stretches += [(middle, last), (first, middle)]
+    return np.inf, ""
+
+
+@checked()
+def solve(
+    start: ArrayLike,
+    goals: ArrayLike,
+    checker: Any,
+    obstacles: Sequence[MovingObstacle],
+    timed: Callable[[np.ndarray], Trajectory],
+    settings: Any = rrt_connect.Settings(),
+    seed: int = 0,
+    slack: float = 0.0,
+    clock: Callable[[], float] = lambda: 0.0,
+    planner: Callable[..., PlanningResult] = rrt_connect.solve,
+) -> Found:
+    """Plan a timed motion among obstacles that stand, those of the checker's world, and others that move.
+
+    start, goals, seed: as of the planners; planner: `solve` of one, settings: its own, whose time limit all searches
+        share
+    timed: path (K, dof) -> Trajectory, by the same checker
+    clock: -> seconds on the obstacles' clock when the motion begins, if it begins now; slack: as of first_contact
+
+    Tried in this order, and the first motion that is proven free counts: a path among what stands; paths clear of what
+    the obstacles pass over while such a motion lasts; and the first one after a wait at the start. What is found is
+    proven for when it was found.
+    """
+    until, standing = time.monotonic() + settings.time_limit_s, checker.world
+
+    def search(share=1.0):
+        left = max(share * (until - time.monotonic()), LEAST_TIME_S)
+        return planner(start, goals, checker, replace(settings, time_limit_s=left), seed=seed)
+
+    def contact(motion):
+        return _contact(checker, Spline.of(motion), obstacles, clock(), 0.0, slack)
+
+    direct = search(SHARE)
+    if not direct.solved:
+        return Found(direct, None)
+    first = motion = timed(direct.path)
+    why = contact(first)[1]
+    if not why:
+        return Found(direct, first)
+    try:
+        for _ in range(ROUNDS):
+            if time.monotonic() + LEAST_TIME_S > until:
+                break
+            begin = clock()
+            last = begin + LONGER * motion.duration + slack
+            checker.world = world_during(obstacles, begin - slack, last, standing)
+            result = search()
+            if not result.solved:
+                break
+            motion = timed(result.path)
+            if not contact(motion)[1]:
+                return Found(result, motion)
+    finally:
+        checker.world = standing
+    for wait in WAIT_S * np.arange(1, WAITS + 1):
+        waits = after_waiting(first, wait)
+        met, text = contact(waits)
+        if not text:
+            return Found(direct, waits, f"it waits {wait:g} s for what moves")
+        if met <= wait or clock() + wait > max(one.ends for one in obstacles):
+            break
+    return Found(direct, None, f"no motion is proven free of what moves: at once, {why}; after a wait, {text}")
+
+
+@checked()
+def after_waiting(motion: Trajectory, wait: float) -> Trajectory:
+    """The motion after some seconds at its start."""
+    if not wait > 0:
+        raise SettingsError(f"wait is {wait}; allowed: above 0 s")
+    rows = (np.concatenate([each[:1], each]) for each in (motion.positions, motion.velocities, motion.accelerations))
+    return Trajectory(np.r_[0.0, motion.times + wait], *rows)
