@@ -147,7 +147,7 @@ BENCHMARKS = (
         "A robot of 0.62 x 0.9 m, 16 headings, curves of 0.4 m, turning on the spot, tiles of 0.05 m, clutter. "
         "Open: until all states and moves of a map are checked. Field: made anew for a goal. "
         f"Repair: `update` and the field, after a patch of {PATCH}x{PATCH} tiles changed. Identical: the repaired "
-        "field beside one made anew, or the costs of another search. Query: one start, one goal, each pair of ends new.",
+        "field beside one made anew, or the costs of another search. Query: one start, one goal.",
         {
             "open_ms": "ms",
             "field_ms": "ms",
