@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,11 @@ pytest.importorskip("moveit_msgs.msg", reason="the ROS package moveit_msgs is no
 import numpy as np
 from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from checkout import ROOT
+from moveit_msgs.action import MoveGroup
 from moveit_msgs.msg import MoveItErrorCodes
 from panda_files import ARM, READY, SRDF, URDF
+from rclpy.action import ActionServer, GoalResponse
+from rclpy.task import Future
 from test_moveit_panda import PandaNode
 
 from gpu_planners.nodes.arm.parameters import PLANNERS
@@ -210,6 +214,40 @@ def test_an_absent_node_is_named(ask):
     ((code, text, path),) = answers(lines)
     assert code == CODES.COMMUNICATION_FAILURE and path is None
     assert "/nowhere/move_group" in text and "arm_planner" in text and text in errors
+
+
+@pytest.fixture(params=["silent", "refuses", "leaves"])
+def stranger(request, node):
+    """(its kind, its action), of a server that takes a goal and never answers, takes none, or goes away meanwhile"""
+    kind, action, never = request.param, f"{request.param}/move_group", Future()
+
+    async def execute(goal):
+        if kind == "leaves":
+            threading.Timer(1.0, server.destroy).start()
+        await never
+
+    def take(goal):
+        return GoalResponse.REJECT if kind == "refuses" else GoalResponse.ACCEPT
+
+    server = ActionServer(node.client_node, MoveGroup, action, execute, goal_callback=take)
+    yield kind, action
+    if kind != "leaves":
+        server.destroy()
+
+
+@slow
+@limited
+def test_a_server_that_gives_no_answer_is_named(ask, stranger):
+    kind, action = stranger
+    code, text = {
+        "silent": (CODES.TIMED_OUT, f"/{action} gave no answer within 1.5"),
+        "refuses": (CODES.ABORT, f"/{action} takes no goal now"),
+        "leaves": (CODES.COMMUNICATION_FAILURE, f"the node that serves /{action} went away while it planned"),
+    }[kind]
+    limits = ["time 1" if kind == "silent" else "time 60", f"goal {words(GOAL)}"]
+    lines, errors = ask(*limits, "plan simple", move_group_action=action, answer_margin_s=0.5)
+    (answer,) = answers(lines)
+    assert answer[0] == code and answer[1].startswith(text) and answer[2] is None, errors
 
 
 @slow
