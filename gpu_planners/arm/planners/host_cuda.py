@@ -2,8 +2,7 @@
 
 import functools
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,7 +78,7 @@ class OnDevice:
 
     def __init__(self, device: str, scratch_sizes: tuple, works: tuple, blocks: int, most_workers: int) -> None:
         self._kernels = {work: kernel_of(work, scratch_sizes) for work in works}
-        self._index, self._lock, self._held = int(device.partition(":")[2]), threading.RLock(), False
+        self._index, self._lock, self._depth = int(device.partition(":")[2]), threading.RLock(), 0
         with cuda.gpus[self._index]:
             most = blocks * cuda.get_current_device().MULTIPROCESSOR_COUNT
             self._stream = CudaStream()
@@ -97,15 +96,22 @@ class OnDevice:
         self._sizes = 0, 0  # of the message
         self.own: Any = ()
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
+    def held(self) -> "OnDevice":
         """Until a query ends nobody else uses the arrays, and the device is the current one."""
-        with self._lock, nullcontext() if self._held else cuda.gpus[self._index]:  # entering it again takes time
-            outer, self._held = self._held, True
-            try:
-                yield
-            finally:
-                self._held = outer
+        return self
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        if not self._depth:  # entering a device takes long
+            self._current = cuda.gpus[self._index]
+            self._current.__enter__()
+        self._depth += 1
+
+    def __exit__(self, *raised: Any) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self._current.__exit__(*raised)
+        self._lock.release()
 
     def message(self, n_floats: int, n_ints: int) -> tuple[np.ndarray, np.ndarray]:
         """-> its floats and ints, which stay until a longer one is asked for."""
