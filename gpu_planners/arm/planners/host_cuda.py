@@ -70,6 +70,11 @@ def _mapped(count, dtype):
     return Mapped(np.ndarray(array.shape, array.dtype, buffer=array.gpu_data), cuda.as_cuda_array(array))
 
 
+def _parts(message, n_ints):
+    """The float32 and the int32 of a message that lies in an int32 array."""
+    return message[n_ints:].view(np.float32), message[:n_ints]
+
+
 class OnDevice:
     """Blocks of a CUDA device that run at once, for checkers of a kind. One query at a time.
 
@@ -92,8 +97,9 @@ class OnDevice:
         self._zeroed = DeviceBuffers(lambda count, dtype: cuda.to_device(np.zeros(count, dtype))).room
         self._mapped = DeviceBuffers(_mapped).room  # each a Mapped
         self._pinned = DeviceBuffers(cuda.pinned_array).room  # page-locked, to copy to
-        self._message: tuple[Mapped, ...] = ()
-        self._sizes = 0, 0  # of the message
+        self._message: Any = None  # a Mapped
+        self._ints, self._size = 0, 0  # a message has room for so many int32, then come its float32; so long is it
+        self._views: dict = {}  # is it near? -> an array with a message, room for its int32, its floats, its ints
         self.own: Any = ()
 
     def held(self) -> "OnDevice":
@@ -116,9 +122,11 @@ class OnDevice:
     def message(self, n_floats: int, n_ints: int) -> tuple[np.ndarray, np.ndarray]:
         """-> its floats and ints, which stay until a longer one is asked for."""
         with self.held():
-            floats, ints = self._mapped("floats", n_floats, np.float32), self._mapped("ints", n_ints, np.int32)
-        self._message, self._sizes = (floats, ints), (n_floats, n_ints)
-        return floats.host[:n_floats], ints.host[:n_ints]
+            self._ints = max(self._ints, n_ints)  # so that views of the arrays stay the same
+            self._size = self._ints + n_floats
+            self._message = self._mapped("message", self._size, np.int32)
+        floats, ints = _parts(self._message.host, self._ints)
+        return floats[:n_floats], ints[:n_ints]
 
     def memory(self, n_floats: int, n_ints: int) -> None:
         """So much of its own for the team; what was there is lost."""
@@ -139,21 +147,27 @@ class OnDevice:
 
     def _run_near(self, works, scene):
         """On a copy of the message, where thousands of warps read it sooner; it comes back when all is done."""
-        parts = [each.host[:size] for each, size in zip(self._message, self._sizes)]
-        near = [self._device_array(f"message {part.dtype}", part.size, part.dtype) for part in parts]
-        for part, copy in zip(parts, near):
-            self._stream.to_device(copy, 0, part)
+        far = self._message.host[: self._size]
+        near = self._device_array("message", far.size, np.int32)
+        self._stream.to_device(near, 0, far)
         for work in works:
             blocks = self._blocks(work)
-            self._stream.launch(
-                self._kernels[work], blocks, THREADS, (*near, *self.own, *scene, self._spill.rows(blocks))
-            )
-        for part, copy in zip(parts, near):
-            self._stream.to_host(part, copy)
+            given = (*self._parts_of(near), *self.own, *scene, self._spill.rows(blocks))
+            self._stream.launch(self._kernels[work], blocks, THREADS, given)
+        self._stream.to_host(far, near)
+
+    def _parts_of(self, array):
+        """The floats and the ints of the message in an array of the device, the same objects for the same array."""
+        near = array is not self._message.device
+        seen, room, *parts = self._views.get(near, (None, 0))
+        if seen is not array or room != self._ints:
+            parts = _parts(array, self._ints)  # which takes 100 us
+            self._views[near] = array, self._ints, *parts
+        return parts
 
     def start(self, work: Any, blocks: int, *scene: Any) -> None:
         """Let so many blocks work, in a scene that is on the device, on the message where the host has it."""
-        message, rows = (part.device for part in self._message), self._spill.rows(blocks)
+        message, rows = self._parts_of(self._message.device), self._spill.rows(blocks)
         self._kernels[work][blocks, THREADS, self._stream.numba](*message, *self.own, *scene, rows)
 
     def wait(self) -> None:

@@ -44,7 +44,8 @@ def solve_apart(search: Callable[..., PlanningResult], query: Query, settings, s
 
 def parts_of(checker: Checker) -> np.ndarray:
     """(P, dof) bool: the joints that move together, where there are two arms or more; else (0,)."""
-    arms = [part for part in getattr(checker.robot, "branches", ()) if part.sum() >= ARM]
+    branches = getattr(checker.robot, "branches", ())
+    arms = [part for part in branches if part.sum() >= ARM] if len(branches) > 1 else []
     if len(arms) < 2:
         return np.zeros(0)
     arms[0] = ~np.any(arms[1:], axis=0)

@@ -113,8 +113,7 @@ class _Search(SingleRequest):
         if self.status != SEARCHING or self._until >= until or self._stop.is_set():
             return False
         fresh, self._until = self._until == 0, min(self._until + self._chunk, until)
-        self.write([0], fresh=fresh, until=self._until)
-        self.ask([0], self._query.deadline)
+        self.ask_it(fresh=fresh, until=self._until)
         self._host.run(self._query.checker)
         return True
 

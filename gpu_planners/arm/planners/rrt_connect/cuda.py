@@ -60,6 +60,7 @@ class CudaEngine:
         works = (search_paths, shorten_paths)[: 2 if settings.shortcut_rounds else 1]
         with self._one.held():
             asked = SingleRequest(self._one, query, settings, seed, first, batch, SPLIT)
+            asked.ask_it()
             self._one.run(query.checker, *works, again=True)
             return asked.result()
 

@@ -69,8 +69,8 @@ class Requests:
         """Memory for so many trees and teams, which are of so many workers in all, with `batch` samples in a round."""
         parts = (
             _trees(self._dof, self._capacity),
-            work_sizes(self._dof, batch, 0, self._walk),
-            work_sizes(self._dof, batch, workers, self._walk),
+            _work(self._dof, batch, 0, self._walk),
+            _work(self._dof, batch, workers, self._walk),
         )
         floats, ints = (trees * tree + (teams - 1) * shared + work for tree, shared, work in zip(*parts))
         self._host.memory(floats, barriers + ints)
@@ -86,7 +86,12 @@ class SingleRequest(Requests):
         self.reserve(1, 1, batch, host.workers)
         floats, ints = _work(dof, batch, host.workers, self._walk)
         self._query, where = query, {"teams": 1, "blocks": 0, "barriers": TEAM, "trees": 1, "keep": 1}
-        self.ask([0], query.deadline, **where, work_floats=floats, work_ints=ints)
+        self._where = where | {"work_floats": floats, "work_ints": ints}
+
+    def ask_it(self, **fields: Any) -> None:
+        """The next launch works on it. fields: of Request"""
+        write_request(self._rows[0], self.ints[0], **fields)
+        self.ask([0], self._query.deadline, **self._where)
 
     def result(self, samples: int | None = None) -> PlanningResult:
         """samples: of all searches of the query; none: there was only this one"""

@@ -6,6 +6,7 @@ A request is a row of float32, Request, Bounds and Ends, and a row of int32, Req
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -164,15 +165,14 @@ def row_size(dof: int, goals: int) -> int:
 def write_requests(floats: np.ndarray, ints: np.ndarray, problems: Problems, settings, **same: Any) -> None:
     """Fill the rows of queries: floats (n, size), ints (n, INTS). same: further fields, which all have alike"""
     queries, seeds, places = problems
-    starts, lower, upper, weights, periodic = (
-        np.array(values)
-        for values in zip(*((q.start, q.lower, q.upper, q.weights, q.checker.robot.periodic) for q in queries))
-    )
+    rows = [(q.start, q.lower, q.upper, q.weights, q.checker.robot.periodic) for q in queries]
+    single = len(queries) == 1  # who asks for one path waits for each microsecond
+    starts, lower, upper, weights, periodic = (v[0][None] if single else np.array(v) for v in zip(*rows))
     modes, steps = zip(*(query.checker.motion_args for query in queries))
     low, high = zip(*map(halves, seeds))
     dof, counts = starts.shape[1], [len(query.goals) for query in queries]
-    goals = np.concatenate([query.goals for query in queries])
-    firsts, walks = np.cumsum([0, *counts[:-1]]), np.array([walk_of(query.checker) for query in queries])
+    goals = queries[0].goals if single else np.concatenate([query.goals for query in queries])
+    firsts, walks = [0, *accumulate(counts[:-1])], np.array([walk_of(query.checker) for query in queries])
     # how far two random configurations are apart, root mean square; periodic joints' values a turn apart are one place
     turns = np.where(periodic, 2 * np.pi, np.inf)
     spread = np.sqrt((np.minimum(np.subtract(upper, lower, dtype=np.float64), turns) ** 2).sum(axis=-1) / 6)
@@ -184,7 +184,12 @@ def write_requests(floats: np.ndarray, ints: np.ndarray, problems: Problems, set
         "step": steps, "reach": settings.range or np.where(walks > 0, WALK_RANGE, RANGE) * spread,
         "radius": settings.dynamic_domain or DOMAIN * spread,
     }  # fmt: skip
-    write_request(floats, ints, **request | same)
+    request |= same
+    if single:
+        request = {name: value if isinstance(value, int | float) else value[0] for name, value in request.items()}
+        write_request(floats[0], ints[0], **request)
+    else:
+        write_request(floats, ints, **request)
     ints[:, ANSWER:] = 0
     write_bounds(
         floats[:, HEAD:],
