@@ -219,6 +219,12 @@ class CollisionChecker:
                     _configurations_valid(rows, _chunks(rows), scene, answers)
         return as_bools(verdicts, not_finite, self.robot, q=q)
 
+    def judge_on_device(self, q: Any, verdicts: Any, stream: Any) -> None:
+        """`configurations_valid` of q, (N, dof) float32, into verdicts, (N,) uint8 (spaces.interface), both on this
+        checker's CUDA device, once a CudaStream has come so far."""
+        self._send(self.packed_scene)
+        self._cuda.judge(q, verdicts, stream)
+
     def motions_valid(self, q_from: ArrayLike, q_to: ArrayLike, not_finite: str = "error") -> np.ndarray:
         """(N, dof), (N, dof) -> (N,) bool: is each straight motion free, ends included, by the checker's `motion`?"""
         refuse_forked()

@@ -8,9 +8,10 @@ from numba.cuda.extending import overload  # type: ignore[attr-defined]
 from ...device import cuda_jit
 from ...errors import RobotDescriptionError
 from ...parallel.team_cuda import WARP
+from ...parallel.threads import in_parts
 from ..geometry.poses import POSE
 from ..spaces import interface
-from ..spaces.cuda import REGISTERS, THREADS, WARPS, CudaBatches, register_scratch
+from ..spaces.cuda import MANY, REGISTERS, THREADS, WARPS, CudaBatches, register_scratch
 from ..spaces.interface import Packed
 from .certify import clear_speeds, verdict
 from .motions import motion_valid
@@ -36,6 +37,12 @@ class CudaChecker(CudaBatches):
     def configurations_valid(self, q):
         """q: (N, dof) float32, on the host or on the device -> (N,) uint8 verdicts (interface)."""
         return self.run(self._configurations, THREADS, (q,), plain=True)
+
+    def judge(self, q, verdicts, stream):
+        """The same, into an array of the device, once the stream has come so far."""
+        for rows, answers in in_parts(q, verdicts, size=MANY):
+            blocks = -(-len(answers) // THREADS)
+            self._configurations[blocks, THREADS, stream.numba](rows, *self.scene, answers, self._spill.rows(1))
 
 
 def _sizes_of(packed_robot):

@@ -36,16 +36,24 @@ class Chain(NamedTuple):
     kinds: np.ndarray
 
 
-class PackedChain(NamedTuple):
-    """A chain and what its numbers mean.
+class Joints(NamedTuple):
+    """The planning joints, of which some move the link.
 
-    joints: (n,) the planning joints that move the link; units: (n,) a joint's q is its unit times the chain's q
-    reach: metres, the length of the chain with all strokes
+    values: (3, dof) lower and upper limits, and what one of the chain's numbers is, rad or m; number: (dof,) int32 in
+    the chain, -1: not in it; kinds: (dof,) int32 as of Chain; turning: (dof,) int32, 1 where whole turns change nothing
     """
 
+    values: np.ndarray
+    number: np.ndarray
+    kinds: np.ndarray
+    turning: np.ndarray
+
+
+class PackedChain(NamedTuple):
+    """A chain and what its numbers mean. reach: metres, the length of the chain with all strokes"""
+
     chain: Chain
-    joints: np.ndarray
-    units: np.ndarray
+    of_joints: Joints
     reach: float
 
 
@@ -70,7 +78,11 @@ def pack_chain(robot: Any, link: int) -> PackedChain:
         np.stack([numbers, slides], axis=1).astype(np.int32),
         kinds[joints].astype(np.int32),
     )
-    return PackedChain(chain, joints, units, reach)
+    number, all_units = np.full(robot.dof, -1, np.int32), np.ones(robot.dof)
+    number[joints], all_units[joints] = np.arange(len(joints)), units
+    values = np.stack([robot.lower, robot.upper, all_units]).astype(np.float64)
+    of_joints = Joints(values, number, kinds.astype(np.int32), np.asarray(robot.periodic).astype(np.int32))
+    return PackedChain(chain, of_joints, reach)
 
 
 def winding(robot: Any) -> np.ndarray:

@@ -1,39 +1,35 @@
 """Inverse kinematics: the configurations that put a link at a pose, for many poses and from many starts at once.
 
-Searches (`tip_search`) run in rounds. A round runs as many for each pose with too few solutions as all rounds before it
-together; a checker then judges all that reached their pose in one call. A pose is also given up when a long round
-brings nothing new: an arm of six joints has few solutions. What is found for a pose depends on neither the other poses
-nor the number of threads.
+Searches (`tip_search`) run in rounds (`tip_rounds`). A round runs as many for each pose with too few solutions as all
+rounds before it together; a checker then judges all that reached their pose in one call. A pose is also given up when a
+long round brings nothing new: an arm of six joints has few solutions. What is found for a pose depends on neither the
+other poses nor the number of threads.
 """
 
-import functools
 import math
 import time
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...arguments import numbers, refuse_joints
-from ...device import njit, resolve_device
+from ...device import resolve_device
 from ...errors import ConfigurationError, GpuPlannersError, RobotDescriptionError, SettingsError, shown
 from ...parallel.sampling import folded_seed
 from ...parallel.team import DAY_MS, NEVER
 from ...settings import Described, setting
 from ..geometry.shapes import rigid_poses
-from . import tip_search
-from .chain import TURN, PackedChain, pack_chain, pose_row, winding
-from .tip_search import Searches, Tolerances
+from . import tip_rounds
+from .chain import TURN, PackedChain, pack_chain, pose_row
+from .tip_rounds import Chosen, Searches, Wanted, chosen_shapes
+from .tip_search import Tolerances
 
 GREATEST_VALUE = 1e10  # of seed_q, rad or m
-KNOWN = 4  # times as many distinct configurations as are wanted, up to which new ones are counted
-ENOUGH = 64  # searches of a round that gives a pose up if it brings nothing new
-ANSWERS_SHARE = 0.5  # of the time limit, kept for making answers
-ANSWER_NS = 20_000  # for the answer of a pose, at most
-AT_ONCE = 1 << 14  # searches between two looks at the clock
-AT_ONCE_ON_CUDA = 1 << 18
+ROWS = 1 << 23  # searches that memory has room for
 _chains: weakref.WeakKeyDictionary[Any, dict[int, PackedChain]] = weakref.WeakKeyDictionary()
 _AT_LEAST = ("a number from 1e-09 on", lambda value: value == value)  # infinity too
 
@@ -82,18 +78,25 @@ class PoseSolutions:
         return len(self.q)
 
 
-class _Rows(NamedTuple):
-    """Configurations (R, dof) that reach their poses (R,), by the searches of these numbers (R,).
+class PoseAnswers(Sequence[PoseSolutions]):
+    """The PoseSolutions of many poses, each made when it is asked for: arrays are there at once."""
 
-    misses: (R, 2) m and rad; far: (R,) distance from seed_q; free: (R,) by the checker
-    """
+    def __init__(self, chosen: Chosen) -> None:
+        self._chosen = chosen
 
-    q: np.ndarray
-    pose: np.ndarray
-    number: np.ndarray
-    misses: np.ndarray
-    far: np.ndarray
-    free: np.ndarray
+    def __len__(self) -> int:
+        return len(self._chosen.count)
+
+    @overload
+    def __getitem__(self, k: SupportsIndex) -> PoseSolutions: ...
+    @overload
+    def __getitem__(self, k: slice) -> list[PoseSolutions]: ...
+    def __getitem__(self, k):
+        if isinstance(k, slice):
+            return [self[i] for i in range(*k.indices(len(self)))]
+        have, refused, seeds, done = self._chosen.count[k].tolist()
+        q, left = self._chosen.q[k, :have], self._chosen.left[k, :have].T
+        return PoseSolutions(q, left[0], left[1], self._chosen.refused[k, :refused], seeds, not done)
 
 
 def solve(
@@ -106,10 +109,10 @@ def solve(
     seed: int = 0,
     device: str = "cpu",
     **settings: Any,
-) -> PoseSolutions | list[PoseSolutions]:
+) -> PoseSolutions | PoseAnswers:
     """The configurations that put a link at a pose, nearest to seed_q first.
 
-    poses: (4, 4) wanted pose of the link in the root frame, metres; or (N, 4, 4), for a list of N answers
+    poses: (4, 4) wanted pose of the link in the root frame, metres; or (N, 4, 4), for N answers
     checker: CollisionChecker, or whatever has its `configurations_valid(q)`: only what it calls valid is a solution
     link: default: the tip link
     seed_q: (dof,) or (N, dof), where the first search starts and what solutions are near to; joints that do not
@@ -123,96 +126,39 @@ def solve(
     rigid transforms, RobotDescriptionError for a link that is unknown or that no planning joint moves,
     ConfigurationError for a seed_q that is not one, SettingsError for other arguments, DeviceError.
     """
-    wanted, device = IkSettings(**settings), resolve_device(device)
+    asked, device = IkSettings(**settings), resolve_device(device)
     warm_up()
-    run, at_once = tip_search.run_on_cpu, AT_ONCE
+    rounds: Any = tip_rounds.OnThreads
     if device != "cpu":
-        from .tip_cuda import runner
+        from .tip_cuda import rounds_on
 
-        run, at_once = runner(device), AT_ONCE_ON_CUDA
+        rounds = rounds_on(device, checker)
     began = time.monotonic_ns()
     link = robot.tip_link if link is None else link
     packed = _chain(robot, link)
     T, one = as_poses(poses, link)
     firsts = _firsts(robot, seed_q, len(T))
     judge = _judge(robot, checker)
-    angle = math.inf if wanted.position_only else wanted.orientation_tolerance
-    tolerances = Tolerances(wanted.position_tolerance / packed.reach, angle)
-    searches = Searches(
-        pose_row(T, packed.reach),
-        np.ascontiguousarray(firsts[:, packed.joints] / packed.units),
-        np.uint64(folded_seed(seed)),
-        np.arange(len(T), dtype=np.int32),
-        0,
-    )
-    deadline = NEVER
-    if 1e3 * wanted.time_limit_s < DAY_MS:
-        deadline = began + int(1e9 * wanted.time_limit_s)
-        left = deadline - time.monotonic_ns()
-        deadline -= max(0, min(int(ANSWERS_SHARE * left), ANSWER_NS * len(T)))
-
-    def found_by(number, more, part):
-        """_Rows of searches `number` to `number + more - 1` for some of the poses."""
-        ends = run(packed.chain, tolerances, searches._replace(poses=part, number=number), more, deadline)
-        return _reached(robot, packed, firsts[part], part, number, ends, judge)
-
-    answers = _rounds(robot, found_by, len(T), wanted, deadline, at_once)
+    angle = math.inf if asked.position_only else asked.orientation_tolerance
+    tolerances = Tolerances(asked.position_tolerance / packed.reach, angle)
+    wanted = Wanted(asked.solutions, asked.seeds, asked.distinct)
+    deadline = began + int(1e9 * asked.time_limit_s) if 1e3 * asked.time_limit_s < DAY_MS else NEVER
+    goals, number = pose_row(T, packed.reach), np.uint64(folded_seed(seed))
+    found = Chosen(*(np.empty(*each) for each in chosen_shapes(len(T), robot.dof, wanted)))
+    size = max(1, ROWS // wanted.most)
+    for first in range(0, len(T), size):
+        part = slice(first, first + size)
+        starts = np.ascontiguousarray(firsts[part])
+        searches = Searches(goals[part], starts, number, np.arange(len(starts), dtype=np.int32), len(starts))
+        own = Chosen(*(each[part] for each in found))
+        rounds(packed, tolerances, wanted, searches, judge, own).answer(deadline)
+    answers = PoseAnswers(found)
     return answers[0] if one else answers
-
-
-def _rounds(robot, found_by, poses, wanted, deadline, at_once):
-    """[PoseSolutions], by rounds of searches until each pose has its solutions, nothing new comes, or time is up.
-
-    found_by: (number, more, poses (A,)) -> _Rows; deadline: of time.monotonic_ns
-    """
-    count, most, distinct = wanted.solutions, wanted.seeds, wanted.distinct
-    found, waiting = [], np.arange(poses, dtype=np.int32)
-    tried, have, known = (np.zeros(poses, dtype=np.int64) for _ in range(3))
-    total, late = 0, False
-    while total < most and len(waiting) and not late:
-        more = min(max(total, 2 * count), most - total)
-        for part in np.array_split(waiting, min(len(waiting), -(-len(waiting) * more // at_once))):
-            found.append(found_by(total, more, part))
-            tried[part] += more
-            late = time.monotonic_ns() > deadline
-            if late:
-                break
-        total += more
-        rows = _Rows(*map(np.concatenate, zip(*found, strict=True)))
-        chosen = _chosen(robot, rows, rows.free, distinct, count)
-        have, before = np.bincount(rows.pose[chosen], minlength=poses), known
-        reaching = _chosen(robot, rows, np.ones(len(rows.pose), dtype=bool), distinct, KNOWN * count)
-        known = np.bincount(rows.pose[reaching], minlength=poses)
-        exhausted = (known > 0) & (known == before) & (known < KNOWN * count) & (more >= ENOUGH)
-        waiting = np.flatnonzero((have < count) & ~exhausted).astype(np.int32)
-    refused = _chosen(robot, rows, ~rows.free & (have < count)[rows.pose], distinct, count)
-    return _answers(rows, chosen, refused, tried, late & np.isin(np.arange(poses), waiting))
-
-
-def _answers(rows, chosen, refused, tried, waiting):
-    """[PoseSolutions] of all poses. chosen, refused: numbers of rows; tried, waiting: (P,) searches, and timed out"""
-    ends = np.arange(len(tried) + 1)
-    q, misses, ends_chosen = rows.q[chosen], rows.misses[chosen].T.copy(), np.searchsorted(rows.pose[chosen], ends)
-    colliding, ends_refused = rows.q[refused], np.searchsorted(rows.pose[refused], ends)
-    none = functools.cache(functools.partial(PoseSolutions, q[:0], misses[0, :0], misses[1, :0], colliding[:0]))
-    return [
-        PoseSolutions(q[a:b], misses[0, a:b], misses[1, a:b], colliding[c:d], seeds, timed_out)
-        if b > a or d > c
-        else none(seeds, timed_out)
-        for a, b, c, d, seeds, timed_out in zip(
-            *(each.tolist() for ends in (ends_chosen, ends_refused) for each in (ends[:-1], ends[1:])),
-            tried.tolist(),
-            waiting.tolist(),
-            strict=True,
-        )
-    ]
 
 
 def warm_up() -> None:
     """Compile for the CPU, or load from the cache, so that no query is charged for it."""
-    tip_search.warm_up()
-    nothing = np.zeros(0, dtype=np.bool_)
-    _keep_distinct(np.zeros((0, 1)), np.zeros(0, dtype=np.int64), nothing, 0.0, 1, nothing)
+    tip_rounds.warm_up()
 
 
 def _chain(robot, link):
@@ -252,9 +198,9 @@ def _firsts(robot, seed_q, count):
 
 
 def _judge(robot, checker):
-    """The function (R, dof) -> (R,) bool that tells which configurations may be solutions."""
+    """The function (R, dof) -> (R,) bool that tells which configurations may be solutions; None: all."""
     if checker is None:
-        return lambda q: np.ones(len(q), dtype=bool)
+        return None
     judge = getattr(checker, "configurations_valid", None)
     if not callable(judge):
         raise SettingsError(f"checker is {shown(checker)}; allowed: None, or a CollisionChecker of the robot")
@@ -264,59 +210,6 @@ def _judge(robot, checker):
             f"checker is for a robot with the joints {shown(other)}; allowed: one with {shown(robot.joint_names)}"
         )
     return judge
-
-
-def _reached(robot, packed, firsts, poses, number, ends, judge):
-    """The _Rows of what searches found; ends: of as many for each of the poses (A,), from `number` on.
-
-    firsts: (A, dof) where those of that number began
-    """
-    count, hits = len(ends.found) // len(poses), np.flatnonzero(ends.found)
-    q = firsts[hits // count]
-    q[:, packed.joints] = ends.q[hits] * packed.units
-    q = np.where(robot.continuous, nearest_turn(q), np.clip(q, robot.lower, robot.upper))
-    away = q - firsts[hits // count]
-    far = np.linalg.norm(np.where(robot.continuous, nearest_turn(away), away), axis=1)
-    free = np.asarray(judge(q)) if len(q) else np.zeros(0, dtype=bool)
-    pose = poses[hits // count].astype(np.int64)
-    return _Rows(q, pose, number + hits % count, ends.misses[hits] * (packed.reach, 1.0), far, free)
-
-
-def _chosen(robot, rows, allowed, distinct, count):
-    """Numbers of rows, by pose and nearest first: of the allowed ones at most `count` distinct ones for each pose."""
-    order = np.flatnonzero(allowed)
-    order = order[np.lexsort((rows.number[order], rows.far[order], rows.pose[order]))]
-    keep = np.zeros(len(order), dtype=np.bool_)
-    _keep_distinct(rows.q[order], rows.pose[order], winding(robot), distinct, count, keep)
-    return order[keep]
-
-
-@njit
-def _keep_distinct(q, pose, winding, distinct, count, keep):
-    """Mark rows (R, dof), sorted by pose, that differ by over `distinct` in some joint from all marked before them.
-
-    winding: (dof,) bool, joints that differ by no whole turns
-    """
-    marked, have = np.empty(len(q), np.int64), 0
-    for i in range(len(q)):
-        if i > 0 and pose[i] != pose[i - 1]:
-            have = 0
-        if have == count:
-            continue
-        new = True
-        for j in range(have):
-            apart = False
-            for k in range(q.shape[1]):
-                difference = abs(q[i, k] - q[marked[j], k])
-                if winding[k]:
-                    difference %= TURN
-                    difference = min(difference, TURN - difference)
-                apart = apart or difference > distinct
-            new = new and apart
-        if new:
-            marked[have] = i
-            have += 1
-            keep[i] = True
 
 
 def nearest_turn(angle: np.ndarray) -> np.ndarray:

@@ -7,23 +7,16 @@ the step would push it beyond.
 
 Tolerances are regions. The cost of each part of the residual, position and orientation, is its squared distance to the
 ball of half its tolerance. Inside that ball a part pulls at no joint.
-
-A search depends on its pose and its number alone, so threads may share the searches in any way.
 """
 
-import functools
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from ...device import lean_njit, njit
-from ...parallel.sampling import uniform01
-from ...parallel.team import NEVER, borrowed, late
-from ...parallel.threads import in_parts, one_thread
 from ..geometry.poses import POSE, load
-from .chain import ENDLESS, LIMITED, TURN, Chain, place
+from .chain import ENDLESS, place
 
 GAIN = 0.1  # of the squared residual that is the damping
 LEAST = 1e-9  # added to it
@@ -31,8 +24,6 @@ STALLED = 5  # iterations in which the cost must fall
 FALL = 0.5  # to this part of what it was
 ITERATIONS = 64
 HOLDS = 4  # times that a step is taken again without the joints that it would push out of their limits
-FEW = 128  # searches that one thread runs sooner than several wake up
-PIECES = 16  # that the searches are dealt into for each thread: some end early
 
 
 class Tolerances(NamedTuple):
@@ -56,42 +47,6 @@ class SearchScratch(NamedTuple):
     system: np.ndarray
     residual: np.ndarray
     solution: np.ndarray
-
-
-class Searches(NamedTuple):
-    """What to search for. Lengths in units of the chain's reach, joints in its units.
-
-    goals: (P, 12) poses, the rotation by rows, then the translation; firsts: (P, n) where search 0 starts
-    seed: of the other starts; poses: (A,) int32 which of the goals; number: of the first search for each of them
-    """
-
-    goals: np.ndarray
-    firsts: np.ndarray
-    seed: np.uint64
-    poses: np.ndarray
-    number: int
-
-
-class Ends(NamedTuple):
-    """Where searches ended. Row i is search `number + i % count` for pose `poses[i // count]`, count searches for each.
-
-    found: (R,) uint8, 1 where the pose was reached; q: (R, n); misses: (R, 2) distance and angle left
-    """
-
-    found: np.ndarray
-    q: np.ndarray
-    misses: np.ndarray
-
-
-@lean_njit
-def start_at(chain, number, seed, first, q):
-    """Write where search `number` starts: at `first` for number 0, at random for the others. first, q: (n,)"""
-    for k in range(len(q)):
-        lower, upper = chain.limits[0, k], chain.limits[1, k]
-        if number > 0:
-            q[k] = lower + (upper - lower) * np.float64(uniform01(seed, number, k))
-        else:
-            q[k] = first[k] if chain.kinds[k] == ENDLESS else min(max(first[k], lower), upper)
 
 
 @lean_njit
@@ -254,77 +209,6 @@ def damped_step(damping, scratch):
         step[k] = 0.0
         for i in range(6):
             step[k] += columns[k, i] * y[i]
-
-
-@lean_njit
-def settle(chain, first, q):
-    """Take whole turns off q: all off joints without limits, and off other joints those that lead nearer to `first`."""
-    for k in range(len(q)):
-        lower, upper, kind = chain.limits[0, k], chain.limits[1, k], chain.kinds[k]
-        if kind == ENDLESS:
-            q[k] -= TURN * math.floor((q[k] + math.pi) / TURN)
-            q[k] = min(max(q[k], -math.pi), math.pi)
-        elif kind != LIMITED:
-            turns = math.floor((first[k] - q[k]) / TURN + 0.5)
-            turns = min(max(turns, math.ceil((lower - q[k]) / TURN)), math.floor((upper - q[k]) / TURN))
-            q[k] += TURN * turns
-
-
-@lean_njit
-def run_search(chain, tolerances, searches, i, ends, scratch):
-    """Run the search of row i."""
-    count = len(ends.found) // len(searches.poses)
-    pose, number, q = searches.poses[i // count], searches.number + i % count, scratch.q
-    start_at(chain, number, searches.seed, searches.firsts[pose], q)
-    found, distance, angle = search(chain, searches.goals[pose], tolerances, scratch)
-    if found:
-        settle(chain, searches.firsts[pose], q)
-    ends.found[i] = found
-    ends.misses[i, 0], ends.misses[i, 1] = distance, angle
-    for k in range(len(q)):
-        ends.q[i, k] = q[k]
-
-
-def run_on_cpu(chain: Chain, tolerances: Tolerances, searches: Searches, count: int, deadline: int) -> Ends:
-    """Run `count` searches for each pose. Those that would begin after the deadline find nothing.
-
-    deadline: of time.monotonic_ns
-    """
-    rows = len(searches.poses), count
-    ends = Ends(np.empty(rows, np.uint8), np.empty((*rows, searches.firsts.shape[1])), np.empty((*rows, 2)))
-    with one_thread(ends.found.size < FEW):
-        for poses, *arrays in in_parts(searches.poses, *ends):
-            part = Ends(*(array.reshape(-1, *array.shape[2:]) for array in arrays))
-            pieces = min(len(part.found), PIECES * numba.get_num_threads())
-            _run_all(chain, tolerances, searches._replace(poses=poses), np.int64(deadline), pieces, part)
-    return Ends(*(array.reshape(-1, *array.shape[2:]) for array in ends))
-
-
-@functools.cache
-def warm_up() -> None:
-    """Compile the searches, or load them from the cache. Their types are the same for all robots."""
-    joints, numbers = np.zeros((1, 2), dtype=np.int32), np.zeros(1, dtype=np.int32)
-    chain = Chain(np.zeros((2, POSE + 1)), np.zeros((2, 1)), joints, numbers)
-    searches = Searches(np.zeros((1, POSE)), np.zeros((1, 1)), np.uint64(0), numbers, 0)
-    run_on_cpu(chain, Tolerances(9.0, 9.0), searches, 1, NEVER)
-
-
-@njit(parallel=True)
-def _run_all(chain, tolerances, searches, deadline, pieces, ends):
-    for piece in numba.prange(pieces):
-        scratch = new_scratch(chain)
-        _run_piece(
-            borrowed(chain), tolerances, borrowed(searches), deadline, piece, pieces, borrowed(ends), borrowed(scratch)
-        )
-
-
-@lean_njit
-def _run_piece(chain, tolerances, searches, deadline, piece, pieces, ends, scratch):
-    for i in range(piece, len(ends.found), pieces):
-        if late(deadline):
-            ends.found[i] = 0
-        else:
-            run_search(chain, tolerances, searches, i, ends, scratch)
 
 
 @njit
