@@ -85,7 +85,7 @@ class PoseAnswers(Sequence[PoseSolutions]):
         self._chosen = chosen
 
     def __len__(self) -> int:
-        return len(self._chosen.count)
+        return len(self._chosen.counts)
 
     @overload
     def __getitem__(self, k: SupportsIndex) -> PoseSolutions: ...
@@ -94,7 +94,7 @@ class PoseAnswers(Sequence[PoseSolutions]):
     def __getitem__(self, k):
         if isinstance(k, slice):
             return [self[i] for i in range(*k.indices(len(self)))]
-        have, refused, seeds, done = self._chosen.count[k].tolist()
+        have, refused, seeds, done = self._chosen.counts[k].tolist()
         q, left = self._chosen.q[k, :have], self._chosen.left[k, :have].T
         return PoseSolutions(q, left[0], left[1], self._chosen.refused[k, :refused], seeds, not done)
 

@@ -11,13 +11,13 @@ from time import monotonic_ns
 from typing import Any
 
 import numpy as np
-from numba import cuda, float64
+from numba import cuda, float64, uint64
 
 from ...device import cuda_jit
 from ...parallel.stream import CudaStream
 from ...parallel.team import NEVER
 from ..spaces.interface import FREE, NOT_FREE
-from .chain import Chain, Joints
+from .chain import Chain, Joints, PackedChain
 from .tip_rounds import (
     LATE,
     REACHED,
@@ -46,6 +46,8 @@ class Memory:
 
     def __init__(self, device: str) -> None:
         self.index, self.lock, self._arrays = int(device.partition(":")[2]), threading.Lock(), dict[Any, Any]()
+        self._robot: tuple = None, ()
+        self._part: tuple = (), ()
         with cuda.gpus[self.index]:
             self.stream = CudaStream()
 
@@ -54,19 +56,30 @@ class Memory:
         rows, *row = shape
         key = name, *row
         if key not in self._arrays or len(self._arrays[key]) < rows:
+            self.stream.clear()  # which holds arrays
             self._arrays.pop(key, None)  # free before the new one is allocated
             self._arrays[key] = cuda.device_array((max(rows + rows // 4, 1), *row), dtype)
         return self._arrays[key]
 
-    def sent(self, name: str, values: np.ndarray, exact: bool = False) -> Any:
-        """-> an array that begins with these; exact: that has no more rows"""
+    def sent(self, name: str, values: np.ndarray) -> Any:
+        """-> an array that begins with these."""
         values = np.ascontiguousarray(values)
-        key = name, values.shape
-        if exact and key not in self._arrays:
-            self._arrays[key] = cuda.device_array(values.shape, values.dtype)
-        array = self._arrays[key] if exact else self.room(name, values.shape, values.dtype)
+        array = self.room(name, values.shape, values.dtype)
         self.stream.to_device(array, 0, values)
         return array
+
+    def part(self, arrays: tuple, first: int, last: int) -> tuple:
+        """Rows of arrays, the same objects as the last time if it was for the same."""
+        asked = *arrays, first, last
+        if len(asked) != len(self._part[0]) or any(a is not b and a != b for a, b in zip(asked, self._part[0])):
+            self._part = asked, tuple(each[first:last] for each in arrays)  # which takes 100 us
+        return self._part[1]
+
+    def robot(self, packed: PackedChain) -> tuple:
+        """The arrays of the chain and of the joints, which stay until others are asked for."""
+        if self._robot[0] is not packed:
+            self._robot = packed, tuple(cuda.to_device(each) for each in (*packed.chain, *packed.of_joints))
+        return self._robot[1]
 
 
 memory_of = functools.cache(Memory)
@@ -88,9 +101,7 @@ class OnDevice(Rounds):
     def answer(self, deadline: int) -> None:
         memory = self._memory
         with memory.lock, cuda.gpus[memory.index]:
-            exact = [memory.sent(f"chain {k}", each, True) for k, each in enumerate(self._packed.chain)]
-            exact += [memory.sent(f"joints {k}", each, True) for k, each in enumerate(self._packed.of_joints)]
-            self._robot, given = (tuple(exact[:4]), tuple(exact[4:])), self._searches
+            given, self._robot = self._searches, memory.robot(self._packed)
             self._given = memory.sent("goals", given.goals), memory.sent("firsts", given.firsts)
             self._poses = memory.sent("poses", given.poses)
             self._set, self._rows, self._kept = 0, 0, None
@@ -100,7 +111,7 @@ class OnDevice(Rounds):
             super().answer(deadline)
             memory.stream.to_host(self._found.q, self._chosen.q)
             memory.stream.to_host(self._found.left, self._chosen.left)
-            if self._found.count[:, 1].any():
+            if self._found.counts[:, 1].any():
                 memory.stream.to_host(self._found.refused, self._chosen.refused)
             memory.stream.wait()
 
@@ -117,25 +128,33 @@ class OnDevice(Rounds):
         slots = self._searches.slots
         self._make_room(before, after * slots)
         size = max(LEAST_SIZE, 1 << (len(self._packed.chain.joints) - 1).bit_length())
-        kernel, late = search_kernel(size), False
-        numbers = self._packed.reach, *self._tolerances, self._searches.seed, slots
-        chain, joints = self._robot
-        step = AT_ONCE if deadline < NEVER else after * slots
+        late, step = False, AT_ONCE if deadline < NEVER else after * slots
+        floats = self._packed.reach, *self._tolerances
         for first in range(before * slots, after * slots, step):
             late = late or monotonic_ns() > deadline
             last = min(first + step, after * slots)
-            given = (*chain, *joints, *self._given, self._poses, *self._ends, *numbers, first, last, late)
-            kernel[-(-(last - first) // THREADS), THREADS, self._memory.stream.numba](*given)
+            ints = slots, first, last, late, int(self._searches.seed.view(np.int64))
+            self._launch(search_kernel(size), last - first, (*self._robot, *self._given), floats, ints)
             if deadline < NEVER:
                 self._memory.stream.wait()
         self._judged(before * slots, after * slots)
         return late or monotonic_ns() > deadline
 
+    def _launch(self, kernel, lanes, arrays, floats, ints):
+        """kernel(*arrays, poses, *ends, float64 numbers, int64 numbers), with as many lanes at least."""
+        memory, blocks = self._memory, -(-lanes // THREADS)
+        numbers = memory.sent("floats", np.array(floats, np.float64)), memory.sent("ints", np.array(ints, np.int64))
+        given = (*arrays, self._poses, *self._ends, *numbers)
+        if lanes <= LANES:  # a graph for each number of blocks
+            memory.stream.launch(kernel, blocks, THREADS, given)
+        else:
+            kernel[blocks, THREADS, memory.stream.numba](*given)
+
     def _judged(self, first, last):
         """Let the checker judge rows."""
         memory, (found, verdicts, q, narrow, _) = self._memory, self._ends
         if self._judge_there is not None:
-            self._judge_there(narrow[first:last], verdicts[first:last], memory.stream)
+            self._judge_there(*memory.part((narrow, verdicts), first, last), memory.stream)
         elif self._judge is not None:
             q, found = (each[first:last].copy_to_host(stream=memory.stream.numba) for each in (q, found))
             memory.stream.wait()
@@ -148,11 +167,11 @@ class OnDevice(Rounds):
     def _choose(self, before, after, last):
         memory, slots, wanted = self._memory, self._searches.slots, self._wanted
         taken = memory.room("taken", (after * slots,), np.uint8)
-        given = (*self._robot[1], self._poses, *self._ends, taken, *self._chosen, *wanted, slots, before, after, last)
-        choose_kernel()[-(-slots // THREADS), THREADS, memory.stream.numba](*given)
-        memory.stream.to_host(self._found.count, self._chosen.count)
+        ints = slots, before, after, last, wanted.solutions, wanted.most
+        self._launch(choose_kernel(), slots, (*self._robot[4:], taken, *self._chosen), (wanted.distinct,), ints)
+        memory.stream.to_host(self._found.counts, self._chosen.counts)
         memory.stream.wait()
-        return np.flatnonzero(self._found.count[self._searches.poses, 3] == 0)
+        return np.flatnonzero(self._found.counts[self._searches.poses, 3] == 0)
 
     def _keep(self, slots, before):
         self._kept = slots  # moved before the next search
@@ -188,7 +207,7 @@ def search_kernel(size: int) -> Callable:
     @cuda_jit
     def run(
         frames, limits, moved, kinds, values, number, all_kinds, turning, goals, firsts, poses, found, verdicts, q,
-        narrow, left, reach, position, angle, seed, slots, first, last, late,
+        narrow, left, floats, ints,
     ):  # fmt: skip
         chain, n = Chain(frames, limits, moved, kinds), len(kinds)
         joints = Joints(values, number, all_kinds, turning)
@@ -201,13 +220,14 @@ def search_kernel(size: int) -> Callable:
             cuda.local.array(6, float64),
             cuda.local.array(6, float64),
         )
-        i = first + cuda.grid(1)
-        if i < last:
-            ends, searches = Ends(found, verdicts, q, narrow, left), Searches(goals, firsts, seed, poses, slots)
-            if late:
+        i = ints[1] + cuda.grid(1)
+        if i < ints[2]:
+            ends = Ends(found, verdicts, q, narrow, left)
+            searches = Searches(goals, firsts, uint64(ints[4]), poses, ints[0])
+            if ints[3] != 0:
                 found[i] = LATE
             else:
-                run_search(chain, joints, reach, Tolerances(position, angle), searches, i, ends, scratch)
+                run_search(chain, joints, floats[0], Tolerances(floats[1], floats[2]), searches, i, ends, scratch)
 
     return run
 
@@ -218,16 +238,15 @@ def choose_kernel() -> Callable:
 
     @cuda_jit
     def run(
-        values, number, all_kinds, turning, poses, found, verdicts, q, narrow, left, taken, count, chosen_q, refused,
-        chosen_left, rows, solutions, most, distinct, slots, before, after, last,
+        values, number, all_kinds, turning, taken, counts, chosen_q, refused, chosen_left, rows, poses, found, verdicts,
+        q, narrow, left, floats, ints,
     ):  # fmt: skip
         slot = cuda.grid(1)
-        if slot < slots:
-            searches = Slots(poses, slots)
-            ends, chosen = Ends(found, verdicts, q, narrow, left), Chosen(count, chosen_q, refused, chosen_left, rows)
-            wanted = Wanted(solutions, most, distinct)
-            joints = Joints(values, number, all_kinds, turning)
-            choose(joints, searches, ends, taken, wanted, (before, after), last, slot, chosen)
+        if slot < ints[0]:
+            joints, searches = Joints(values, number, all_kinds, turning), Slots(poses, ints[0])
+            ends, chosen = Ends(found, verdicts, q, narrow, left), Chosen(counts, chosen_q, refused, chosen_left, rows)
+            wanted = Wanted(ints[4], ints[5], floats[0])
+            choose(joints, searches, ends, taken, wanted, (ints[1], ints[2]), ints[3] != 0, slot, chosen)
 
     return run
 

@@ -138,10 +138,10 @@ def write_end(joints, first, q, end, narrow):
 
 
 class Wanted(NamedTuple):
-    """A pose is done with `count` solutions that differ by over `distinct`, with `most` searches, or where a round of
+    """A pose is done with so many solutions that differ by over `distinct`, with `most` searches, or where a round of
     ENOUGH searches or more brings nothing new."""
 
-    count: int
+    solutions: int
     most: int
     distinct: float
 
@@ -149,11 +149,11 @@ class Wanted(NamedTuple):
 class Chosen(NamedTuple):
     """The answers of all poses, C configurations for each at most.
 
-    count: (P, 4) int32 solutions, refused configurations, searches, and 1 where the pose is done
+    counts: (P, 4) int32 solutions, refused configurations, searches, and 1 where the pose is done
     q, refused: (P, C, dof); left: (P, C, 2) as of Ends; rows: (P, C) int32 to work with
     """
 
-    count: np.ndarray
+    counts: np.ndarray
     q: np.ndarray
     refused: np.ndarray
     left: np.ndarray
@@ -163,7 +163,7 @@ class Chosen(NamedTuple):
 @lean_njit
 def round_end(before, wanted):
     """How many searches for a pose there are after the round that follows `before`: as many again."""
-    return min(before + max(before, 2 * wanted.count), wanted.most)
+    return min(before + max(before, 2 * wanted.solutions), wanted.most)
 
 
 @lean_njit
@@ -171,31 +171,31 @@ def choose(joints, searches, ends, taken, wanted, span, last, slot, chosen):
     """Write the answer of a slot that is done with one of the rounds in `span`, searches before and after them, or of
     any with `last`. taken: (R,) uint8 to work with"""
     pose, (t, after), done = searches.poses[slot], span, False
-    rows, where, most = chosen.rows[pose], (searches.slots, slot), KNOWN * wanted.count
+    rows, where, most = chosen.rows[pose], (searches.slots, slot), KNOWN * wanted.solutions
     while t < after and not done:
         before, t = t, round_end(t, wanted)
-        done = pick(joints, ends, taken, t, where, FREE_END, wanted, wanted.count, rows) == wanted.count
+        done = pick(joints, ends, taken, t, where, FREE_END, wanted, wanted.solutions, rows) == wanted.solutions
         if not (done or last):
             done = t == wanted.most
             if not done and t - before >= ENOUGH:
                 known = pick(joints, ends, taken, t, where, ANY_END, wanted, most, rows)
                 if 0 < known < most:
                     done = known == pick(joints, ends, taken, before, where, ANY_END, wanted, most, rows)
-    chosen.count[pose, 3] = done
+    chosen.counts[pose, 3] = done
     if done or last:
-        have = pick(joints, ends, taken, t, where, FREE_END, wanted, wanted.count, rows)
+        have = pick(joints, ends, taken, t, where, FREE_END, wanted, wanted.solutions, rows)
         for j in range(have):
             chosen.left[pose, j, 0], chosen.left[pose, j, 1] = ends.left[rows[j], 0], ends.left[rows[j], 1]
             copy_row(ends.q[rows[j]], chosen.q[pose, j])
         refused = 0
-        if have < wanted.count:
-            refused = pick(joints, ends, taken, t, where, REFUSED_END, wanted, wanted.count, rows)
+        if have < wanted.solutions:
+            refused = pick(joints, ends, taken, t, where, REFUSED_END, wanted, wanted.solutions, rows)
             for j in range(refused):
                 copy_row(ends.q[rows[j]], chosen.refused[pose, j])
         run = 0
         for s in range(t):
             run += ends.found[s * searches.slots + slot] != LATE
-        chosen.count[pose, 0], chosen.count[pose, 1], chosen.count[pose, 2] = have, refused, run
+        chosen.counts[pose, 0], chosen.counts[pose, 1], chosen.counts[pose, 2] = have, refused, run
 
 
 @lean_njit
@@ -264,7 +264,7 @@ def end_shapes(rows: int, dof: int) -> tuple:
 
 def chosen_shapes(poses: int, dof: int, wanted: Wanted) -> tuple:
     """(shape, type) of each array of Chosen."""
-    most = min(wanted.count, wanted.most)
+    most = min(wanted.solutions, wanted.most)
     q = (poses, most, dof), np.float64
     return ((poses, 4), np.int32), q, q, ((poses, most, 2), np.float64), ((poses, most), np.int32)
 
@@ -348,7 +348,7 @@ class OnThreads(Rounds):
             pieces, span = min(slots, PIECES * numba.get_num_threads()), (before, after)
             given = self._packed.of_joints, self._searches, self._ends, taken, self._wanted
             _choose_all(*given, span, last, pieces, self._found)
-        return np.flatnonzero(self._found.count[self._searches.poses, 3] == 0)
+        return np.flatnonzero(self._found.counts[self._searches.poses, 3] == 0)
 
     def _keep(self, slots, before):
         rows = (each.reshape(before, -1, *each.shape[1:])[:, slots] for each in self._ends)
