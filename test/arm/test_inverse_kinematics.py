@@ -14,6 +14,8 @@ from random_urdf import random_urdf
 from scipy.spatial.transform import Rotation
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, PoseSolutions, load_urdf
+from gpu_planners.arm.robot import tip_rounds
+from gpu_planners.arm.spaces import interface
 from gpu_planners.device import cuda_problem
 from gpu_planners.errors import ConfigurationError, DeviceError, GpuPlannersError, RobotDescriptionError, SettingsError
 
@@ -241,6 +243,10 @@ def test_a_region_reaches_where_its_centre_does_not():
     shift, turn = misses(GANTRY, robot, "claw", found.q, T)
     assert len(found) >= 1 and shift.max() <= 0.05 and turn.max() <= 2e-6
     assert len(robot.inverse_kinematics(T, link="claw", position_tolerance=0.03)) == 0
+
+
+def test_verdicts_are_those_of_checkers():
+    assert (tip_rounds.FREE, tip_rounds.NOT_FREE) == (interface.FREE, interface.NOT_FREE)
 
 
 def test_a_time_limit_holds_for_as_many_poses_as_one_likes():

@@ -7,10 +7,7 @@ from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
 from gpu_planners.device import cuda_problem
 from gpu_planners.share import share_folder
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(bool(cuda_problem()), reason=f"no CUDA device: {cuda_problem()}"),
-]
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(cuda_problem()), reason=f"no CUDA device: {cuda_problem()}")]
 
 
 @pytest.fixture(scope="module")

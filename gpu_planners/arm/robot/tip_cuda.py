@@ -16,10 +16,11 @@ from numba import cuda, float64, uint64
 from ...device import cuda_jit
 from ...parallel.stream import CudaStream
 from ...parallel.team import NEVER
-from ..spaces.interface import FREE, NOT_FREE
 from .chain import Chain, Joints, PackedChain
 from .tip_rounds import (
+    FREE,
     LATE,
+    NOT_FREE,
     REACHED,
     Chosen,
     Ends,

@@ -19,13 +19,13 @@ from ...parallel.sampling import uniform01
 from ...parallel.team import NEVER, borrowed, late
 from ...parallel.threads import one_thread
 from ..geometry.poses import POSE
-from ..spaces.interface import FREE, NOT_FREE
 from .chain import ENDLESS, LIMITED, TURN, Chain, Joints, PackedChain
 from .tip_search import Tolerances, new_scratch, search
 
 KNOWN = 4  # times as many distinct configurations as are wanted, up to which new ones are counted
 ENOUGH = 64  # searches of a round that gives a pose up if it brings nothing new
 MISSED, REACHED, LATE = range(3)  # how a search ends; LATE: it did not begin
+NOT_FREE, FREE = range(2)  # verdicts, as spaces.interface has them
 FREE_END, REFUSED_END, ANY_END = range(3)  # of what `pick` takes
 FEW = 128  # searches that one thread runs sooner than several wake up
 PIECES = 16  # that the searches are dealt into for each thread: some end early
@@ -57,7 +57,7 @@ class Slots(NamedTuple):
 class Ends(NamedTuple):
     """Where searches ended. Search number s for poses[a] has row s * slots + a.
 
-    found: (R,) uint8 MISSED, REACHED or LATE; verdicts: (R,) uint8 of a checker (spaces.interface)
+    found: (R,) uint8 MISSED, REACHED or LATE; verdicts: (R,) uint8 of a checker: FREE, or another number
     q: (R, dof) rad or m; narrow: (R, dof) float32, the same for a checker
     left: (R, 3) distance and angle left, m and rad, and how far q is from where search 0 starts
     """
