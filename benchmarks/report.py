@@ -119,6 +119,7 @@ HEADINGS = {
     **{f"{name}_found": f"{title} found" for name, title in GRID_PLANNERS.items()},
     "agents": "agents",
     "errands": "errands",
+    "finished": "finished",
     "of_best": "errands a step / best known",
     "of_default": "errands / default",
     "of_ideal": "errands / ideal",

@@ -44,7 +44,7 @@ ROOT = Path(__file__).parents[1]
 SLOW_S = 10.0  # once its code is compiled, no small answer takes longer, not even on a busy machine
 MADE_HERE = (  # classes that the package makes: nobody calls their constructors
     "Line PlanningResult PoseSolutions RobotModel Trajectory SequenceResult Report Dataset FleetPlan PathSet Conflict "
-    "ConvexShape Meeting PathReport Arc ThreadExchange Execution State Segment Volume"
+    "ConvexShape Meeting PathReport Arc ThreadExchange Execution State Segment Volume RobotState TaskState"
 ).split()
 INNER = {"PathSet.of_moves", "CollisionChecker.device_scene", "BandedPlanner.update"}  # engines; what never works
 OWN = {"njit", "lean_njit", "cuda_jit", "told_if_slow", "shown", "shortened"}  # for the package's own code
@@ -291,6 +291,15 @@ def fleet():
 
     made = FleetPlanner(grid(), device="cpu")
     made.start([[0, 0], [7, 7]])
+    return made
+
+
+def dispatcher():
+    """One with a task."""
+    from gpu_planners.fleet import Dispatcher, Task
+
+    made = Dispatcher(fleet())
+    made.submit(Task([[0, 1]]), "one")
     return made
 
 
@@ -555,6 +564,13 @@ WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what 
         ((0, 8), "BandedPlanner.field.rows"),
         (1.0, "Payload.mass"),
         ([[0, 7]], "FleetPlanner.add.starts"),
+        (
+            TILES,
+            "FleetPlanner.distances.places FleetPlanner.distances.goals FleetPlanner.has_fields.goals Task.errands",
+        ),
+        ("one", "Dispatcher.cancel.id Dispatcher.reprioritise.id Dispatcher.state.id Dispatcher.remove.robot"),
+        (["a", "b"], "Dispatcher.assign.robots"),
+        (lambda: importlib.import_module("gpu_planners.fleet").Task(TILES), "Dispatcher.submit.task"),
         (lambda: TILES, "FleetPlanner.start.starts tiles starts positions"),
         (lambda: np.ones((8, 8)), "drawing.draw_map.field"),
         (lambda: [np.array(TILES)], "drawing.draw_map.paths"),
@@ -606,6 +622,7 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "BandedPlanner": banded,
     "FleetPlanner": fleet,
     "FleetPlan": plan,
+    "Dispatcher": dispatcher,
     "PathSet": lambda: block_planner().plan(TILES, [0, 0]),
     "MapRows": lambda: gpu_planners.grid.MapRows.of_grid(grid()),
     "Guidance": guidance,

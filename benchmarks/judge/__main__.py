@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import datetime
+import importlib.util
 import json
 import os
 import subprocess
@@ -38,8 +39,11 @@ class Round:
     """A year of the League.
 
     tag: of its Start-Kit; counted: what the best known are; called: what is printed before each step
+    limit: option for the seconds of a step
     entry: folder here of what the judge loads; unit_s: of its time limits; configure: commands before cmake
-    judge: options of the judge; valid: from its verdict, were all moves and schedules valid?
+    judge: options of the judge; ours: those that let ours play in place of the kit's own, which then plays first, as a
+        peer: no best known is published
+    valid: from its verdict, were all moves and schedules valid?
     """
 
     tag: str
@@ -49,7 +53,9 @@ class Round:
     unit_s: float
     valid: Callable[[dict], str]
     configure: tuple[str, ...] = ()
+    limit: str = "--planTimeLimit"
     judge: tuple[str, ...] = ()
+    ours: tuple[str, ...] = ()
 
 
 def _no_errors(verdict):
@@ -62,13 +68,19 @@ ROUNDS = {
     2023: Round("v1.1.5", "errands", "calling python planner", ".", 1.0, lambda verdict: verdict["AllValid"]),
     2024: Round(
         "v2.1.2", "tasks", STEPPED, "round2024", 1e-3, _no_errors, ("bash", "python/set_track.bash", "combined"),
-        ("--logDetailLevel", "3"),
+        "--planTimeLimit", ("--logDetailLevel", "3"),
+    ),
+    2026: Round(
+        "v3.1.0", "tasks", STEPPED, "round2026", 1e-3, _no_errors, (), "--planCommTimeLimit",
+        ("--logDetailLevel", "3"), tuple(f"--{part}Python" for part in ("planner", "scheduler", "executor")),
     ),
 }  # fmt: skip
+UNPUBLISHED = 1000  # steps of instances that say nothing
 COLUMNS = {
     "agents": "count",
     "steps": "count",
     "finished": "count",
+    "of_default": "share",
     "of_best": "share",
     "all_valid": "count",
     "step_ms": "ms",
@@ -109,12 +121,18 @@ def main(arguments=None):
     out, device, failed = Path(options.out), resolve_device("auto"), 0
     out.mkdir(parents=True, exist_ok=True)
     for instance in instances:
-        subject = f"{1e3 * options.budget:g} ms a step, {device}"
-        try:
-            row = told(Row(instance.name, subject, judged(kit, folder, instance, options)))
-        except JudgeError as error:
-            row, failed = Row(instance.name, subject, note=f"failed: {error}"), 1
-        table["rows"].append(row.as_dict())
+        default = 0
+        for ours in (False, True) if which.ours else (True,):
+            subject = f"{1e3 * options.budget:g} ms a step, {device}" if ours else "the kit's own"
+            try:
+                figures = judged(kit, folder, instance, options, ours)
+                default = default if ours else figures["finished"]
+                if default:
+                    figures["of_default"] = figures["finished"] / default
+                row = told(Row(instance.name, subject, figures))
+            except JudgeError as error:
+                row, failed = Row(instance.name, subject, note=f"failed: {error}"), 1
+            table["rows"].append(row.as_dict())
         report.write_json(out / "results.json", results)  # after each, so that a run cut short keeps what it measured
         (out / "results.md").write_text(report.markdown(results), encoding="utf-8")
     print(report.machine_line(results), report.section(table), sep="\n\n")
@@ -145,12 +163,22 @@ def built(kit, year=2023):
         _done("git", "clone", "--quiet", "--depth", "1", "--branch", ROUNDS[year].tag, SOURCE, kit)
     if ROUNDS[year].configure:
         _done(*ROUNDS[year].configure, folder=kit)
-    python = f"-DPYTHON_EXECUTABLE={sys.executable}"
-    _done("cmake", "-S", kit, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DPYTHON=true", python)
+    python = "-DPYTHON=true", f"-DPYTHON_EXECUTABLE={sys.executable}"
+    if year >= 2026:
+        python = f"-DPython_EXECUTABLE={sys.executable}", "-DPYBIND11_FINDPYTHON=ON", f"-Dpybind11_DIR={_pybind11()}"
+        python = *python, "-DBUILD_TESTS=OFF"
+    _done("cmake", "-S", kit, "-B", build, "-DCMAKE_BUILD_TYPE=Release", *python)
     _done("cmake", "--build", build, "--parallel", "2")
     if not module.exists():
         raise JudgeError(f"{build} has no {module.name}: cmake built it for another Python; remove that folder")
     return kit
+
+
+def _pybind11():
+    """Folder of the files of pybind11 for CMake, of this Python: Debian's is too old."""
+    if importlib.util.find_spec("pybind11") is None:
+        raise JudgeError("pybind11 is not there: pip install 'pybind11>=3.0.1'")
+    return importlib.import_module("pybind11").get_cmake_dir()
 
 
 def _done(*command, folder=None):
@@ -177,31 +205,29 @@ def _installed(package):
     return False
 
 
-def judged(kit, folder, instance, options):
+def judged(kit, folder, instance, options, ours=True):
     """Let the judge run an instance. -> {column: figure}. Raises JudgeError
 
-    kit: the Start-Kit's folder; folder: of the instances; options: budget, steps, preprocess, limit
+    kit: the Start-Kit's folder; folder: of the instances; options: budget, steps, preprocess, limit; ours: or the kit's
+    own planner
     """
-    steps = min(options.steps or instance.steps, instance.steps)
+    steps = min(options.steps or instance.steps or UNPUBLISHED, instance.steps or 10**9)
     which = ROUNDS[options.year]
     with tempfile.TemporaryDirectory() as scratch:
-        verdict = verdict_of(kit, folder / f"{instance.name}.json", steps, options, Path(scratch))
+        verdict = verdict_of(kit, folder / f"{instance.name}.json", steps, options, Path(scratch), ours)
     taken = 1e3 * np.array(verdict["plannerTimes"])
     finished = verdict["numTaskFinished"]
-    return {
-        "agents": verdict["teamSize"],
-        "steps": steps,
-        "finished": finished,
-        "of_best": finished / steps / (instance.best_known / instance.steps),
-        "all_valid": which.valid(verdict),
-        "step_ms": float(np.median(taken)),
-        "step_p95_ms": float(np.percentile(taken, 95)),
-        "step_worst_ms": float(taken.max()),
-    }
+    figures = {"agents": verdict["teamSize"], "steps": steps, "finished": finished, "all_valid": which.valid(verdict)}
+    if instance.best_known:
+        figures["of_best"] = finished / steps / (instance.best_known / instance.steps)
+    if len(taken):  # of 2026 the judge tells none
+        p95 = float(np.percentile(taken, 95))
+        figures |= {"step_ms": float(np.median(taken)), "step_p95_ms": p95, "step_worst_ms": float(taken.max())}
+    return figures
 
 
-def verdict_of(kit, file, steps, options, scratch):
-    """Run the judge on an instance's file -> what it wrote, a dict. Raises JudgeError"""
+def verdict_of(kit, file, steps, options, scratch, ours=True):
+    """Run the judge on an instance's file -> what it wrote, a dict. ours: or the kit's own. Raises JudgeError"""
     here, build, out = Path(__file__).resolve().parent, kit.resolve() / "build", scratch / "out.json"
     which = ROUNDS[options.year]
     paths = [
@@ -215,8 +241,9 @@ def verdict_of(kit, file, steps, options, scratch):
         "GPU_PLANNERS_BUDGET_S": str(options.budget),
     }
     limit, preprocess = (round(seconds / which.unit_s) for seconds in (options.limit, options.preprocess))
-    command = [build / "lifelong", "-i", file, "-o", out, "--simulationTime", steps, "--planTimeLimit", limit]
+    command = [build / "lifelong", "-i", file, "-o", out, "--simulationTime", steps, which.limit, limit]
     command += ["--preprocessTimeLimit", preprocess, *which.judge]
+    command += [word for option in which.ours for word in (option, str(ours).lower())]
     said = []
     with (scratch / "errors").open("w+") as errors, _bar(file.stem, steps) as step:
         with subprocess.Popen(

@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,25 +12,30 @@ from gpu_planners.grid import GridMap
 
 BUDGET = "GPU_PLANNERS_BUDGET_S"  # seconds a step, of the environment
 STEPPED = "gpu_planners: a step"  # is printed with each step, where the judge prints nothing
+STEPS = 4  # before the first one
 FIRST = 0.8  # share of the time limit before the first step that fields get
 LATER = 0.5  # share of a step's time limit that fields get
 MEMORY = 32 << 30  # bytes of fields on a host
 PLANNED = 25  # fields a second that any host plans
 
 
-def prepared_fleet(free: np.ndarray, agents: int, limit_s: float, budget_s: float) -> FleetPlanner:
+def prepared_fleet(
+    free: np.ndarray, agents: int, limit_s: float, budget_s: float, settings: Settings | None = None
+) -> FleetPlanner:
     """A fleet of agents that turn, with compiled code and fields of tiles that may become goals, as many as time and
     memory allow; its agents are anywhere.
 
     free: (rows, cols) uint8; limit_s: seconds that this may take, but for a fifth; budget_s: of a step
+    settings: but for the memory
     """
     until = time.monotonic() + FIRST * limit_s
     field, few = 4 * (free.shape[0] + 2) * (free.shape[1] + 2), max(agents + agents // 4, int(PLANNED * limit_s))
-    settings = Settings(memory_limit_bytes=_memory(few * field))
+    settings = replace(settings or Settings(), memory_limit_bytes=_memory(few * field))
     fleet = FleetPlanner(GridMap(free, connectivity=4), "turning", settings=settings)
     tiles = np.random.default_rng(0).permutation(np.argwhere(free))
     fleet.start(tiles[:agents])  # anywhere: goals are those of agents
-    fleet.step(np.where(np.arange(agents)[:, None] < 100, tiles[:agents][::-1], -1), budget_s)  # compiles
+    for _ in range(STEPS):  # compiles
+        fleet.step(np.where(np.arange(agents)[:, None] < 100, tiles[:agents][::-1], -1), budget_s)
     ahead = tiles[: settings.memory_limit_bytes // field]
     for goals in np.r_[ahead, np.full((-len(ahead) % agents, 2), -1)].reshape(-1, agents, 2):
         fleet.prepare(goals, max(0.0, until - time.monotonic()), 0, budget_s)

@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gpu_planners.errors import GridMapError, SettingsError
+from gpu_planners.errors import GridMapError, SettingsError, TaskError
 from gpu_planners.fleet import Dispatcher, DispatchSettings, FleetPlanner, Task, TaskStatus
+from gpu_planners.fleet.dispatch.task import content_of
 from gpu_planners.grid import GridMap
 
 GRID = GridMap(np.ones((6, 8), np.uint8), 4)
@@ -22,7 +23,7 @@ OPEN = (TaskStatus.WAITING, TaskStatus.ASSIGNED, TaskStatus.BEGUN)
 def shown(dispatcher):
     """All that a dispatcher knows of its tasks."""
     return {
-        id: (state.task.as_dict(), state.status, state.robot, state.errand, state.history)
+        id: (content_of(state.task), state.status, state.robot, state.errand, state.history)
         for id, state in dispatcher.states().items()
         if state.kind == "task"
     }
@@ -163,12 +164,12 @@ def test_what_cannot_be_is_refused_and_named():
         Task([[0, 0]], robots="abc")
     id = dispatcher.submit(Task([[0, 0]]), "one")
     assert dispatcher.submit(Task([[0, 0]]), "one") == id and len(dispatcher.states()) == 1
-    with pytest.raises(SettingsError, match="already"):
+    with pytest.raises(TaskError, match="already"):
         dispatcher.submit(Task([[0, 1]]), "one")
-    with pytest.raises(SettingsError, match="no task 'two'"):
+    with pytest.raises(TaskError, match="no task 'two'"):
         dispatcher.cancel("two")
     dispatcher.cancel("one")
-    with pytest.raises(SettingsError, match="CANCELLED"):
+    with pytest.raises(TaskError, match="CANCELLED"):
         dispatcher.cancel("one")
     with pytest.raises(SettingsError, match="twice"):
         dispatcher.assign(["a", "a"], [[0, 0], [0, 1]])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arguments import instance, integers, number, whole
+from ...arguments import Booleans, checked, instance, integers, number, whole
 from ...errors import GridMapError, SettingsError, shown
 from ..arguments import checked_tiles
 from ..fields.lanes import footprint_free
@@ -25,11 +25,12 @@ from .pool import SUBMITTED, Pool
 from .robots import Robots
 from .settings import DispatchSettings
 from .stays import Stays
-from .task import MOST_PRIORITY, Name, RobotState, Task, TaskState, TaskStatus, checked_name
+from .task import MOST_PRIORITY, Name, RobotState, Task, TaskState, TaskStatus, checked_name, content_of
 
 NOWHERE = -1
 
 
+@checked()
 class Dispatcher:
     """Gives tasks to robots.
 
@@ -112,7 +113,7 @@ class Dispatcher:
         if known is not None and _same(known.task, task):
             return id
         self._refuse_bad(task, even_blocked)
-        self._do([[self.now, SUBMITTED, id, None, task.as_dict()]])
+        self._do([[self.now, SUBMITTED, id, None, content_of(task)]])
         return id
 
     def cancel(self, id: Name, now: float | None = None) -> None:
@@ -179,11 +180,11 @@ class Dispatcher:
 
     def assign(
         self,
-        robots: Sequence[Name],
+        robots: Sequence[Any],
         positions: ArrayLike,
         headings: ArrayLike | None = None,
         now: float | None = None,
-        arrived: ArrayLike | None = None,
+        arrived: Booleans | None = None,
         batteries: Mapping[Any, float] | None = None,
         budget_s: float = math.inf,
     ) -> np.ndarray:
@@ -230,6 +231,8 @@ class Dispatcher:
     def _arrive(self, names, tiles, arrived):
         there = np.zeros(len(names), bool)
         if arrived is not None:
+            if np.shape(arrived) != there.shape:
+                raise SettingsError(f"arrived has the shape {np.shape(arrived)}; allowed: {there.shape}")
             there[:] = np.asarray(arrived, bool)
         for k, (name, tile) in enumerate(zip(names, map(tuple, tiles.tolist()))):
             goal = self._goals.get(name)
@@ -320,4 +323,4 @@ class Dispatcher:
 
 
 def _same(one, other):
-    return one.as_dict() | {"priority": 0} == other.as_dict() | {"priority": 0}
+    return content_of(one) | {"priority": 0} == content_of(other) | {"priority": 0}

@@ -48,6 +48,8 @@ class Journal:
 
     def __init__(self, path: str | os.PathLike, pool: Pool, frame: object):
         self.path: Path = file_path(path, WHAT, SettingsError)
+        if not self.path.name or self.path.is_dir():
+            raise SettingsError(f"{WHAT} {shown(str(path))} cannot be opened: it is a folder; allowed: a file")
         self._frame = json.loads(json.dumps(frame))
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...errors import SettingsError, TaskError, shown
-from .task import ENDED, Name, Record, Task, TaskEvent, TaskStatus
+from .task import ENDED, Name, Record, TaskEvent, TaskStatus, content_of, task_of
 
 WAITING, ASSIGNED, BEGUN = TaskStatus.WAITING, TaskStatus.ASSIGNED, TaskStatus.BEGUN
 SUBMITTED, KEPT = "submitted", "kept"
@@ -62,7 +62,7 @@ class Pool:
         if what == KEPT:
             return self._take_kept(id, detail)
         if what == SUBMITTED:
-            record = self.open[id] = Record(id, Task.from_dict(detail))
+            record = self.open[id] = Record(id, task_of(detail))
             self.submitted += 1
             detail = None
         else:
@@ -119,7 +119,7 @@ class Pool:
     def _take_kept(self, id, content):
         history = [TaskEvent(*event) for event in content["history"]]
         status = TaskStatus(content["status"])
-        record = Record(id, Task.from_dict(content["task"]), status)
+        record = Record(id, task_of(content["task"]), status)
         record.robot, record.errand, record.history = content["robot"], content["errand"], history
         self.submitted += 1
         if status in ENDED:
@@ -133,7 +133,7 @@ class Pool:
 
 def _content(record: Record) -> dict[str, Any]:
     return {
-        "task": record.task.as_dict(),
+        "task": content_of(record.task),
         "status": int(record.status),
         "robot": record.robot,
         "errand": record.errand,

@@ -73,18 +73,18 @@ class Task:
         """(K, 2) int64"""
         return self.errands  # type: ignore[return-value]
 
-    def as_dict(self) -> dict:
-        """For JSON, which has no infinity."""
-        limits = {name: value for name in ("release", "due") if math.isfinite(value := getattr(self, name))}
-        robots = {} if self.robots is None else {"robots": list(self.robots)}
-        return {"errands": self.tiles.tolist(), "priority": self.priority, **limits, **robots}
 
-    @classmethod
-    def from_dict(cls, content: dict) -> "Task":
-        release = content.get("release", -math.inf)
-        return cls(
-            content["errands"], content["priority"], release, content.get("due", math.inf), content.get("robots")
-        )
+def content_of(task: Task) -> dict:
+    """A task for JSON, which has no infinity."""
+    limits = {name: value for name in ("release", "due") if math.isfinite(value := getattr(task, name))}
+    robots = {} if task.robots is None else {"robots": list(task.robots)}
+    return {"errands": task.tiles.tolist(), "priority": task.priority, **limits, **robots}
+
+
+def task_of(content: dict) -> Task:
+    """The contrary of content_of."""
+    release, due = content.get("release", -math.inf), content.get("due", math.inf)
+    return Task(content["errands"], content["priority"], release, due, content.get("robots"))
 
 
 def checked_name(what: str, name: object) -> Name:

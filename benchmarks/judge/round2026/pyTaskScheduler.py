@@ -1,0 +1,16 @@
+"""The scheduler that the judge of 2026 loads."""
+
+from entry import entry
+
+
+class pyTaskScheduler:  # noqa: N801 (the judge's name)
+    """What the judge calls. Times are milliseconds."""
+
+    def __init__(self):
+        self.env = None
+
+    def initialize(self, preprocess_time_limit):
+        entry.initialize(self.env, 1e-3 * preprocess_time_limit)
+
+    def plan(self, time_limit):
+        return entry.schedule(self.env, 1e-3 * time_limit)
