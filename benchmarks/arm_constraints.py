@@ -134,7 +134,7 @@ def constraints(context):
         rig = robots.rig(name)
         for kind in KINDS:
             rows.append(told(_row(rig, kind, 3 if context.quick else 10, "gpu_planners, cpu", _ours)))
-            for subject, (module, solve) in constraint_peers.PEERS.items():
+            for subject, (module, solve) in constraint_peers.SAMPLED.items():
                 if missing := constraint_peers.unavailable(module):
                     rows.append(Row(f"{rig.title}, {kind}", subject, note=missing))
                 else:

@@ -118,4 +118,4 @@ def ends_of(problem):
     return np.maximum(robot.lower, -2 * np.pi), np.minimum(robot.upper, 2 * np.pi)
 
 
-PEERS = {"OMPL, projected state space": ("ompl", ompl), "sscbirrt": ("sscbirrt", sscbirrt)}
+SAMPLED = {"OMPL, projected state space": ("ompl", ompl), "sscbirrt": ("sscbirrt", sscbirrt)}

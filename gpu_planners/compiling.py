@@ -27,7 +27,6 @@ from . import device as devices
 from .arm import PLANNERS, CollisionChecker, CollisionWorld, MotionCheck, RobotModel, load_urdf
 from .arm.collision.packing import pack_robot
 from .arm.collision.scratch import SIZES
-from .arm.constraints import JointRange, KeepingChecker
 from .arm.planners.rrt_connect.planner import engine_for
 from .arm.robot import inverse_kinematics
 from .arm.trajectory import time_parameterize
@@ -40,7 +39,6 @@ from .grid import BlockPlanner, GridMap
 from .share import share_folder
 
 PRODUCTS = ("arm", "grid", "fleet")
-CONSTRAINED = "rrt_connect with constraints"  # what `planner_part` calls RRT-Connect's motions that keep a constraint
 ROBOT = "desk_arm"  # that code is compiled with where nobody gives a robot; it serves all
 LOOK_S = 0.2  # how often it looks whether it shall stop, or go on
 PATIENCE_S = 900.0  # for another process that makes the same part
@@ -132,7 +130,7 @@ def arm_parts(
 def planner_part(
     planner: str, device: str, robot: RobotModel | None = None, motion: MotionCheck | None = None, size: int = 0
 ) -> Part:
-    """planner: a name in PLANNERS, or CONSTRAINED; others: as in `arm_parts`"""
+    """planner: a name in PLANNERS; others: as in `arm_parts`"""
     what = f"planner {planner} on {_place(device, size, robot)}"
     return Part(what, _compile_planner, (planner, device, robot, motion, size), 18)
 
@@ -179,11 +177,6 @@ def _compile_checks(*given):
 
 def _compile_planner(name, *given):
     checker, q = _checker(*given)
-    if name == CONSTRAINED:
-        middle = (checker.robot.lower + checker.robot.upper) / 2
-        rule = JointRange(checker.robot, {checker.robot.joint_names[0]: (middle[0] - 1.0, middle[0] + 1.0)})
-        engine_for(KeepingChecker(checker, rule))
-        return
     settings = PLANNERS[name].Settings(max_samples=256, time_limit_s=1.0)
     if name == "rrt_connect":
         engine_for(checker)  # before the checks, which another process compiles

@@ -21,7 +21,7 @@ from visualization_msgs.msg import MarkerArray
 from gpu_planners_msgs.srv import AttachObjects, ForgetSources, PlanMotion, PlanSequence
 
 from ...arm import PLANNERS, RobotModel
-from ...compiling import CONSTRAINED, arm_parts, planner_part
+from ...compiling import arm_parts, planner_part
 from ...errors import GpuPlannersError, RobotDescriptionError, SettingsError, error_text, shown
 from .. import moveit
 from ..common.planner_node import COMPILING, WARN, PlannerNode
@@ -206,7 +206,7 @@ class ArmPlannerNode(PlannerNode):
             self.worker.do(self._warm_up)
 
     def prepare_planner(self, name: str, group: str = "") -> None:
-        if name not in (*PLANNERS, CONSTRAINED) or self.scene.robot is None:
+        if name not in PLANNERS or self.scene.robot is None:
             return
         if any((name, device, group) not in self.scene.warm_planners for device in self.values.devices):
             parts = [part for part in self._planner_parts(name, group) if not group or part.what not in self._loaded]

@@ -19,7 +19,6 @@ from moveit_msgs.msg import (
 )
 
 from ...arm import CollisionChecker
-from ...compiling import CONSTRAINED
 from ...errors import error_text
 from ..arm import codes
 from ..arm.arm_services import ArmServices, Planned
@@ -31,7 +30,6 @@ from ..common.ros import optional_module
 from . import answers, cartesian_path, planner_params, planning, sequences
 from . import scene_messages as scenes
 from .answers import code_message
-from .constraints import is_empty
 from .given_motion import given_motion
 from .reference import Reference
 from .requests import INDUSTRIAL, SOURCE, MotionQuery, kind_of
@@ -196,9 +194,7 @@ class MoveItServer:
         values = self._arm.values
         if scene_counts:
             self._arm.require_known_scene()
-        if planner in PLANNERS and not is_empty(request.path_constraints):
-            planner = CONSTRAINED
-        self._arm.prepare_planner(planner if planner in (*PLANNERS, CONSTRAINED) else values.planner, group)
+        self._arm.prepare_planner(planner if planner in PLANNERS else values.planner, group)
         reference = self._state_of(request.start_state, "the start state", group, diff)
         if getattr(request, "avoid_collisions", True):
             checker = self._checker(reference, group)
