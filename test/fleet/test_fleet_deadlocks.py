@@ -7,6 +7,9 @@ import pytest
 from fleet_oracle import MODELS, free_tiles, joint_optimum, random_query
 
 from gpu_planners.fleet import Settings, conflicts
+from gpu_planners.fleet.fields.next_hops import ground_of
+from gpu_planners.fleet.plan.instance import Instance
+from gpu_planners.fleet.plan.turns import lanes_of, narrow_tiles, turns_of
 from gpu_planners.fleet.step import deadlock
 from gpu_planners.grid import FleetPlanner, GridMap
 
@@ -131,3 +134,59 @@ def test_steps_with_a_budget_do_not_wait_until_the_search_is_compiled(monkeypatc
     finally:
         compiled.set()
     assert steps_until_all_are_there(fleet, free, ends[::-1], 400) is not None
+
+
+ROOM = "....." + "#" * 5 + "..... "
+TWO_ROOMS = free_tiles(2 * ROOM + "." * 15 + " " + 2 * ROOM)
+COMB = free_tiles("." * 13 + 5 * (" " + ".#" * 6 + "."))
+RING = free_tiles("." * 9 + 4 * " .#######." + " " + "." * 9)
+
+
+@pytest.mark.parametrize(("free", "agents"), [(TWO_ROOMS, 14), (COMB, 9), (RING, 9)])
+@pytest.mark.parametrize("motion", ["four", "turning"])
+def test_everybody_gets_a_turn_where_lanes_join_rooms(free, agents, motion):
+    rng, tiles = np.random.default_rng(0), np.argwhere(free)
+    fleet = fleet_on(free, tiles[rng.permutation(len(tiles))[:agents]], motion, False)
+    goals, done, walked = tiles[rng.integers(len(tiles), size=agents)], np.zeros(agents, int), [fleet.positions]
+    for _ in range(600):
+        fleet.step(goals)
+        walked.append(fleet.positions)
+        there = (walked[-1] == goals).all(axis=1)
+        done += there
+        goals[there] = tiles[rng.integers(len(tiles), size=int(there.sum()))]
+    assert conflicts(np.array(walked), ~free, following=False) == []
+    assert done.min() >= 3, done
+
+
+@pytest.mark.parametrize("others", [0, 8])
+def test_three_at_a_junction_are_out_of_it_soon_while_others_are_busy_elsewhere(others):
+    free = np.zeros((18, 13), bool)
+    free[1, 1:12] = free[2:7, 6] = free[8:17, 1:12] = True
+    rng, hall = np.random.default_rng(0), np.argwhere(free[8:]) + (8, 0)
+    starts = np.array([[1, 1], [1, 11], [1, 9], *hall[rng.permutation(len(hall))[:others]].tolist()])
+    goals = starts.copy()
+    goals[:3] = [1, 4], [1, 2], [1, 3]
+    fleet = fleet_on(free, starts, "four", True)
+    for _ in range(40):
+        fleet.step(goals)
+        there = (fleet.positions == goals).all(axis=1)
+        if there[:3].all():
+            return
+        busy = np.flatnonzero(there[3:]) + 3
+        goals[busy] = hall[rng.integers(len(hall), size=len(busy))]
+    raise AssertionError(f"after 40 steps they are at {fleet.positions[:3].tolist()}")
+
+
+def test_agents_of_one_direction_have_their_turn_in_a_lane():
+    ground, number, place = ground_of(TWO_ROOMS)
+    narrow = narrow_tiles(ground)
+    assert place[narrow[:-1]].tolist() == [[2, col] for col in range(4, 11)]
+    lanes = lanes_of(ground, place, TWO_ROOMS.shape)
+    assert set(map(tuple, place[lanes[:-1]].tolist())) >= {(2, col) for col in range(5, 10)}
+    places = np.array([[0, 0], [0, 14], [1, 1], [1, 13]])
+    ends = np.array([[0, 13], [0, 1], [4, 14], [4, 14]])
+    instance = Instance((ground, number, place), places.astype(float), ends.astype(float), shared=True)
+    instance.plan_next_hops()
+    for order, turns in (([0, 1, 2, 3], [True, False, True, True]), ([1, 0, 2, 3], [False, True, False, True])):
+        ways = instance.start, instance.goal, instance.field, instance.next_hops, ground, narrow
+        assert turns_of(np.array(order), *ways).tolist() == turns

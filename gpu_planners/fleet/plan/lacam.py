@@ -22,7 +22,7 @@ SOLVED, EXHAUSTED, MORE, FULL, LATE = range(5)
 LOOPS = 20_000  # agents moved between two checks of the clock
 FIRST_LOOKS = 5  # for each part of the map, before a proof is looked for that it has no plan
 FIRST_NODES = 512  # of a tree
-NODE_ARRAYS = ("place", "order", "parent", "head", "tail")  # of Tree, by node
+NODE_ARRAYS = ("place", "order", "done", "parent", "head", "tail")  # of Tree, by node
 LOW_ARRAYS = ("up", "agent", "tile", "depth", "next")  # of Tree, by constraint
 
 
@@ -31,6 +31,7 @@ class Tree(NamedTuple):
 
     place: np.ndarray  # (M, N) int32 tiles
     order: np.ndarray  # (M, N) int32 agents by priority
+    done: np.ndarray  # (M, N) bool who has been at its goal; (M, 0) where agents have to be there in the end
     parent: np.ndarray  # (M,) int32
     head: np.ndarray  # (M,) int32 the first constraint that a node has still to try
     tail: np.ndarray  # (M,) int32 the last one
@@ -42,6 +43,8 @@ class Tree(NamedTuple):
     table: np.ndarray  # (H,) int32 nodes by their hash, -1 none; H a power of two
     stack: np.ndarray  # (S,) int32 nodes, the last one is expanded next
     first: np.ndarray  # (N,) int32 agents by priority at the start
+    goal: np.ndarray  # (N,) int32 tiles, -1 none
+    field: np.ndarray  # (N,) int32 rows of next_hops, -1 none
 
 
 def first_plan(instance, model, deadline, seed, memory_limit_bytes):
@@ -85,22 +88,33 @@ def first_plan(instance, model, deadline, seed, memory_limit_bytes):
 
 
 class TreeSearch:
-    """LaCAM for agents (K,) of an instance, in one part of the map; a search that can be continued."""
+    """LaCAM for agents (K,) of an instance, in one part of the map; a search that can be continued.
 
-    def __init__(self, instance, agents, model, seed):
-        first = np.argsort(-instance.alone[agents], kind="stable").astype(np.int32)
+    once: is it enough that each agent has been at its goal at some time? first: (K,) int who goes first, as places in
+    `agents`; None: whose goal is farthest
+    """
+
+    def __init__(self, instance, agents, model, seed, once=False, first=None):
+        if first is None:
+            first = np.argsort(-instance.alone[agents], kind="stable")
         goal, field = instance.goal[agents], instance.field[agents]
-        task = Task(goal, field, instance.next_hops, model.following, True, model.turning, True)
+        task = Task(goal.copy(), field.copy(), instance.next_hops, model.following, True, model.turning, True, once)
         self._mover = new_mover(task, instance.ground, np.random.default_rng(seed).integers(1, 2**62))
-        self._count, self._tree = np.zeros(5, np.int64), new_tree(first)
+        self._count, self._tree = np.zeros(5, np.int64), new_tree(first.astype(np.int32), goal, field, once)
         self._tree.place[0] = instance.start[agents]
         self._loops, self._cell_ns, self.late = max(1, LOOPS // len(agents)), model.cell_ns, False
         self._lanes_end = int(instance.alone[agents].max(initial=0))  # who is left then may have to go against lanes
-        begin(self._tree, task.goal, self._count)
+        begin(self._tree, self._count)
+        self._away = int(self._count[BEST_AWAY])
 
     @property
     def nodes(self):
         return int(self._count[NODES])
+
+    @property
+    def gets_on(self):
+        """Is there a configuration in which more agents have been at their goals than at the start?"""
+        return int(self._count[BEST_AWAY]) < self._away
 
     def look(self, memory_limit_bytes, deadline, agents):
         """Go on for a while, unless that left no time to tell of a plan for so many agents. -> as of `go_on`
@@ -131,11 +145,13 @@ class TreeSearch:
         return self._tree.place[nodes[::-1]]
 
 
-def new_tree(first):
-    """first: of Tree"""
+def new_tree(first, goal, field, once=False):
+    """first, goal, field: of Tree"""
     m, n = FIRST_NODES, len(first)
-    arrays = (np.empty(shape, np.int32) for shape in ((m, n), (m, n), m, m, m, *5 * (8 * m,)))
-    return Tree(*arrays, np.full(4 * m, -1, np.int32), np.empty(2 * m, np.int32), first)
+    place, order = np.empty((m, n), np.int32), np.empty((m, n), np.int32)
+    arrays = (np.empty(size, np.int32) for size in (m, m, m, *5 * (8 * m,)))
+    done, table, stack = np.zeros((m, n if once else 0), bool), np.full(4 * m, -1, np.int32), np.empty(2 * m, np.int32)
+    return Tree(place, order, done, *arrays, table, stack, first, goal, field)
 
 
 def _grown(tree, count):
@@ -162,6 +178,9 @@ def _successor(node, low, then, tree, mover):
     then[:] = UNDECIDED
     for a in range(agents):
         mover.now[now[a]] = a
+    for a in range(tree.done.shape[1]):
+        done = tree.done[node, a]
+        mover.task.goal[a], mover.task.field[a] = (-1, -1) if done else (tree.goal[a], tree.field[a])
     while low >= 0 and tree.depth[low] > 0 and fine:
         a, there = tree.agent[low], tree.tile[low]
         other = mover.now[there]
@@ -186,10 +205,12 @@ def _successor(node, low, then, tree, mover):
 
 
 @lean_njit
-def _hash(place):
-    h = np.uint64(1469598103934665603)
+def _hash(node, tree):
+    h, place, done = np.uint64(1469598103934665603), tree.place[node], tree.done[node]
     for a in range(len(place)):
         x = (np.uint64(a) << np.uint64(32)) ^ np.uint64(place[a])
+        if len(done) > 0 and done[a]:
+            x ^= np.uint64(1) << np.uint64(63)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         h += x ^ (x >> np.uint64(31))
@@ -197,17 +218,21 @@ def _hash(place):
 
 
 @lean_njit
-def _slot(place, tree):
-    """The place of a configuration in the table, free where it is not known."""
+def _same(row, other):
+    for a in range(len(row)):
+        if other[a] != row[a]:
+            return False
+    return True
+
+
+@lean_njit
+def _slot(node, tree):
+    """The place of a node's configuration in the table, free where it is not known."""
     mask = len(tree.table) - 1
-    slot = _hash(place) & mask
+    slot = _hash(node, tree) & mask
     while tree.table[slot] >= 0:
-        other, same = tree.place[tree.table[slot]], True
-        for a in range(len(place)):
-            if other[a] != place[a]:
-                same = False
-                break
-        if same:
+        known = tree.table[slot]
+        if _same(tree.place[node], tree.place[known]) and _same(tree.done[node], tree.done[known]):
             return slot
         slot = (slot + 1) & mask
     return slot
@@ -226,8 +251,24 @@ def _add_low(node, up, agent, tile, depth, tree, count):
 
 
 @lean_njit
-def _add_node(slot, parent, tree, goal, count):
-    """Make a node of the configuration in tree.place[count[NODES]]."""
+def _is_away(a, node, tree):
+    if tree.done.shape[1] > 0:
+        return not tree.done[node, a]
+    return tree.goal[a] >= 0 and tree.place[node, a] != tree.goal[a]
+
+
+@lean_njit
+def _note_done(parent, tree, count):
+    """Note who has been at its goal in the configuration in row count[NODES], or before."""
+    node = count[NODES]
+    for a in range(tree.done.shape[1]):
+        there = tree.goal[a] < 0 or tree.place[node, a] == tree.goal[a]
+        tree.done[node, a] = there or (parent >= 0 and tree.done[parent, a])
+
+
+@lean_njit
+def _add_node(slot, parent, tree, count):
+    """Make a node of the configuration in row count[NODES] of the tree."""
     node = count[NODES]
     count[NODES] += 1
     place, order = tree.place[node], tree.order[node]
@@ -236,13 +277,13 @@ def _add_node(slot, parent, tree, goal, count):
     away = 0
     for k in range(len(place)):
         a = before[k]
-        if goal[a] >= 0 and place[a] != goal[a]:
+        if _is_away(a, node, tree):
             order[away] = a
             away += 1
     last = away
     for k in range(len(place)):
         a = tree.first[k]
-        if goal[a] < 0 or place[a] == goal[a]:
+        if not _is_away(a, node, tree):
             order[last] = a
             last += 1
     if away < count[BEST_AWAY]:
@@ -253,17 +294,18 @@ def _add_node(slot, parent, tree, goal, count):
 
 
 @njit
-def begin(tree, goal, count):
-    """Begin a tree with the configuration of the start, which is in tree.place[0]. goal: (N,) int32"""
-    count[BEST_AWAY] = len(goal) + 1
-    node = _add_node(_slot(tree.place[0], tree), np.int64(-1), tree, goal, count)
+def begin(tree, count):
+    """Begin a tree with the configuration of the start, which is in tree.place[0]."""
+    count[BEST_AWAY] = len(tree.first) + 1
+    _note_done(np.int64(-1), tree, count)
+    node = _add_node(_slot(np.int64(0), tree), np.int64(-1), tree, count)
     tree.stack[0], count[DEPTH] = node, 1
 
 
 @njit
 def rehash(tree, nodes):
     for node in range(nodes):
-        tree.table[_slot(tree.place[node], tree)] = node
+        tree.table[_slot(np.int64(node), tree)] = node
 
 
 @njit
@@ -301,10 +343,11 @@ def search(loops, tree, mover, count):
         then = tree.place[count[NODES]]
         if not _successor(node, low, then, tree, mover):
             continue
-        slot = _slot(then, tree)
+        _note_done(np.int64(node), tree, count)
+        slot = _slot(np.int64(count[NODES]), tree)
         known = tree.table[slot]
         if known < 0:
-            known = _add_node(slot, np.int64(node), tree, mover.task.goal, count)
+            known = _add_node(slot, np.int64(node), tree, count)
         tree.stack[count[DEPTH]] = known
         count[DEPTH] += 1
     return MORE

@@ -54,12 +54,21 @@ def timed(instance, tiles, faces, model, leaves=None, deadline=NEVER):
     -> (N, steps + 1) int32 tiles, -1 off the map; the same of uint8 headings; (N,) int32 when each one's last visit
     begins; is this the whole motion?
     """
-    count, neighbour, n = len(instance.place), instance.ground.neighbour, len(faces)
+    return visits_timed(instance, visits_without_loops(tiles, len(instance.place)), faces, model, leaves, deadline)
+
+
+def visits_without_loops(tiles, count):
+    """tiles: (steps + 1, N) int32, changed; count: T -> Visits"""
     last, when = np.empty(count, np.int32), np.zeros(count, np.int32)
     for _ in range(CUTS):
         if not cut_loops(tiles, last, when):
             break
-    visits = visits_of(tiles, count)
+    return visits_of(tiles, count)
+
+
+def visits_timed(instance, visits, faces, model, leaves=None, deadline=NEVER):
+    """The motion that carries out visits; other arguments and results as of `timed`"""
+    neighbour, n = instance.ground.neighbour, len(faces)
     leaves = np.zeros(n, bool) if leaves is None else leaves
     left, occupant = np.zeros(len(neighbour), np.int32), np.full(len(neighbour), NOBODY, np.int32)
     scratch = np.zeros(n, np.uint8), np.empty(n, np.int32), np.empty(n, np.int32)
@@ -112,6 +121,21 @@ def visits_of(tiles, count):
                 seen[now] += 1
                 at[a] += 1
     return Visits(first, tile, rank, np.zeros(first[agents], np.int32))
+
+
+@njit
+def rest_of(visits, at, left):
+    """The visits that are not over. at: (N,) int64 the one that each agent is making; left: (T,) int32 how many of
+    each tile are over -> Visits"""
+    first = np.zeros(len(at) + 1, np.int64)
+    for a in range(len(at)):
+        first[a + 1] = first[a] + visits.first[a + 1] - at[a]
+    tile, rank = np.empty(first[-1], np.int32), np.empty(first[-1], np.int32)
+    for a in range(len(at)):
+        for k in range(first[a + 1] - first[a]):
+            tile[first[a] + k] = visits.tile[at[a] + k]
+            rank[first[a] + k] = visits.rank[at[a] + k] - left[visits.tile[at[a] + k]]
+    return Visits(first, tile, rank, np.zeros(len(tile), np.int32))
 
 
 @lean_njit

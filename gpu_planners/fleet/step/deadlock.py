@@ -1,9 +1,14 @@
-"""Agents that block each other: a few of them plan together, and follow the plan step by step.
+"""Agents that block each other plan together, and follow the plan step by step.
 
-Options look a few ticks ahead, so two agents that have to change places far from any room for it may stand for good.
-LaCAM (lacam.py) finds a plan wherever there is one. While it searches, and while agents follow its plan, these agents
-go first, and the plan's next move is the best of their options. The step is free of conflicts as ever; an agent that
-cannot follow ends the plan.
+Options look a few ticks ahead, so agents that have to change places far from any room for it may stand for good. LaCAM
+(lacam.py) finds a plan wherever there is one. An agent that gets no nearer to its goal, in or near a narrow place
+(turns.py), plans with the nearest others, with twice as many each time that this did not help for long, and in the end
+with all of its part of the map. While they search, and while they follow their plan, these agents go first, and the
+plan's next move is the best of their options. The step is free of conflicts as ever; an agent that cannot follow ends
+the plan.
+
+A few agents plan ways to all of their goals. More than these take turns in narrow places, and plan only that each one
+with a turn comes to its goal at some time; when half of them have, they plan anew.
 """
 
 import functools
@@ -11,69 +16,184 @@ import threading
 
 import numpy as np
 
-from ..fields.next_hops import ground_of
+from ...device import njit
+from ..fields.next_hops import NOBODY, ground_of
 from ..motion import Options
 from ..plan import lacam
 from ..plan.instance import Instance, Model
 from ..plan.lacam import TreeSearch
-from ..plan.retime import timed
+from ..plan.retime import rest_of, visits_timed, visits_without_loops
+from ..plan.turns import lanes_of, narrow_tiles, nearest, turns_of
 from .priorities import Progress
 from .state import Agents, Ranked
 
-MOST = 8  # agents that plan together; of smaller fleets all do
-PATIENCE = 32  # steps without coming nearer, or off a goal that was reached, after which an agent plans with others
-CROWD_PATIENCE = 768  # the same in larger fleets, where earlier joint plans cost errands
+FEW = 8  # agents that plan together at first; of smaller fleets all do
+MOST = 256  # and at most
+PATIENCE = 16  # steps without coming nearer, or off a goal that was reached, after which an agent plans with others
+OPEN_PATIENCE = 768  # the same in larger fleets far from narrow places, where joint plans cost errands
+NEAR = 4  # tiles from a narrow place
 EFFORT = 20_000  # moves of agents tried in a step
-MOST_EFFORT = 1_000_000  # and for one plan of more than two agents
-PAUSE = 256  # steps before the next plan, after one that was not found, or not followed in a larger fleet
+MOST_EFFORT = 1_000_000  # for a plan of three to FEW agents
+TURNS_EFFORT = 60_000  # for a plan of agents that take turns, which is then followed as far as it was found
+PAUSE = 256  # steps before an agent plans again, after a plan that was not found, or not followed in a larger fleet
+SHARE = 0.5  # of the agents with a turn that have been at their goals, when all plan anew
+LASTS = 8  # steps for each of many agents that they plan together for
+WHOLE_LASTS = 1024  # the same if they are all agents of their part of the map
+JAM = 0.5  # of them have to be stalled too, if they are to be more than before
+RECENT = 64  # steps after a plan in which whoever is stuck again plans with twice as many
 FIRST = -(1 << 27)  # a cost below that of all options
+ALL, TURNS, ONE = range(3)  # what is planned: that all are at their goals, that some come there, that one does
+
+
+class _Map:
+    """What plans need to know of a map. free: (tiles,) uint8 of `lanes`"""
+
+    def __init__(self, free, width):
+        self.free, self.width = free, width
+        rooms = free.reshape(-1, width) > 0
+        self.tiles = self.ground, number, place = ground_of(rooms)
+        self.number = np.where(rooms, number, len(place)).ravel()
+        self.narrow = narrow_tiles(self.ground)
+        near = np.zeros(rooms.shape, bool)
+        near[rooms] = lanes_of(self.ground, place, rooms.shape)[:-1]
+        for _ in range(NEAR):
+            grown = near.copy()
+            grown[1:] |= near[:-1]
+            grown[:-1] |= near[1:]
+            grown[:, 1:] |= near[:, :-1]
+            grown[:, :-1] |= near[:, 1:]
+            near = grown
+        self.near_lane = near.ravel()
 
 
 class _Group:
     """Agents that search for a plan, or follow it.
 
     members, goals: (K,) numbers and tiles, -1 none; led: (K,) bool, who still follows the plan
-    tiles, headings: (steps + 1, K) of the plan, or (1, K) where they stand during the search; at: the step reached
-    search: TreeSearch, None once there is a plan; lonely: is it for the first member's goal alone? effort: moves tried
+    came: (K,) bool, who has been at its goal; until: the step up to which they plan anew
+    visits: Visits of the plan; at: (K,) the one that each member is making; left: (T,) how many of each tile are over
+    tiles, headings: (steps + 1, K) of the rest of the plan, or (1, K) where they stand during the search; tick: the
+        step reached; idle: steps in which nobody has come farther
+    search: TreeSearch, None once there is a plan; aim: ALL, TURNS or ONE; effort: moves tried
     """
 
-    def __init__(self, members, agents, free, width):
-        self.members, self.goals, self.free, self._width = members, agents.goal[members], free, width
-        self.led = np.ones(len(members), bool)
-        self.tiles, self.headings, self.at = agents.tile[members][None], agents.heading[members][None], 0
-        order = np.argsort(members)
-        self.key = members[order].tolist(), self.goals[order].tolist(), free.tobytes()
+    def __init__(self, members, ground, until):
+        self.members, self.map, self.until = members, ground, until
 
-    def look_for(self, lonely, model, seed):
-        """Begin to search, for all goals or that of the first member alone."""
-        self.lonely, self._model, self.effort = lonely, model, 0
+    def look_for(self, aim, agents, progress, model, seed):
+        """Begin to search."""
+        m = self.members
+        self.aim, self._model, self.effort = aim, model, 0
+        self.goals, self.led, self.came = agents.goal[m], np.ones(len(m), bool), np.zeros(len(m), bool)
+        self.tiles, self.headings, self.tick = agents.tile[m][None], agents.heading[m][None], 0
+        order = np.argsort(m)
+        self.key = m[order].tolist(), self.goals[order].tolist()
+        order = np.argsort(-progress.since[m], kind="stable")
         places, ends = (
-            np.stack(np.divmod(tiles, self._width), axis=1).astype(np.float64) for tiles in (self.tiles[0], self.goals)
+            np.stack(np.divmod(tiles, self.map.width), axis=1).astype(np.float64)
+            for tiles in (self.tiles[0], self.goals)
         )
         ends[self.goals < 0] = np.nan
-        if lonely:
+        if aim == ONE:
             ends[1:] = np.nan
-        self._instance = Instance(ground_of(self.free.reshape(-1, self._width) > 0), places, ends)
-        self._instance.plan_next_hops()
-        self.search = TreeSearch(self._instance, np.arange(len(self.members)), model, seed)
+        elif aim == TURNS:
+            again = np.ones(len(m), bool)
+            again[order[np.unique(self.goals[order], return_index=True)[1]]] = False
+            ends[again] = np.nan
+        self._instance = instance = Instance(self.map.tiles, places, ends)
+        instance.plan_next_hops()
+        if aim != TURNS:
+            self.wanted = instance.goal >= 0
+            self.search = TreeSearch(instance, np.arange(len(m)), model, seed)
+            return
+        ways = instance.start, instance.goal, instance.field, instance.next_hops, instance.ground, self.map.narrow
+        has_turn = turns_of(order, *ways) | self.map.narrow[instance.start]
+        instance.goal[~has_turn] = instance.field[~has_turn] = -1
+        self.wanted = instance.goal >= 0
+        first = np.r_[order[has_turn[order]], order[~has_turn[order]]]
+        self.search = TreeSearch(instance, np.arange(len(m)), model, seed, once=True, first=first)
 
     def take_plan(self):
-        faces = self.headings[0].astype(np.int32)
-        tiles, headings, _, _ = timed(self._instance, self.search.tiles(), faces, self._model)
-        self.tiles, self.headings = self._instance.place[tiles.T] @ (self._width, 1), headings.T
-        self.search = None
+        self.visits = visits_without_loops(self.search.tiles(), len(self._instance.place))
+        self.at, self.left = self.visits.first[:-1].copy(), np.zeros(len(self._instance.place) + 1, np.int32)
+        self.search, self.idle = None, 0
+        self._time(self.headings[0])
 
-    def holds(self, agents, broken, free):
-        """Can they go on? Members that have done their part and have new goals leave."""
+    def _time(self, headings):
+        """Time the rest of the plan anew: whoever is late is waited for."""
+        rest = rest_of(self.visits, self.at, self.left)
+        tiles, faces, _, _ = visits_timed(self._instance, rest, headings.astype(np.int32), self._model)
+        self.tiles, self.headings, self.tick = self._instance.place[tiles.T] @ (self.map.width, 1), faces.T, 0
+
+    def holds(self, agents, broken):
+        """Note how far members have come. Can they go on? Those that have done their part and have new goals leave."""
         m = self.members
-        if free is not self.free and not np.array_equal(free, self.free):
-            return False
-        changed = agents.goal[m] != self.goals
-        done = (self.tiles[self.at :] == self.tiles[-1]).all(axis=0) & (self.search is None)
-        self.led &= ~(changed & done)
+        tile, changed = agents.tile[m], agents.goal[m] != self.goals
         there = (agents.there[m] > 0) & (agents.still[m] == 0) & (broken[m] == 0)
-        fine = there & (agents.tile[m] == self.tiles[self.at]) & ~changed
-        return self.led.any() and fine[self.led].all()
+        if self.search is not None:
+            return bool((there & (tile == self.tiles[0]) & ~changed).all())
+        self.came |= tile == self.goals
+        done = self.at + 1 == self.visits.first[1:]
+        if self.aim == TURNS:
+            changed[:] = False
+        self.led &= ~(changed & done)
+        if not self.led.any() or not (there & ~changed)[self.led].all():
+            return False
+        if not self._move_on(self.map.number[tile]) or self.idle > PATIENCE:
+            return False
+        late = (tile != self.tiles[self.tick]) | (agents.heading[m] != self.headings[self.tick])
+        if late[self.led].any():
+            self._time(agents.heading[m])
+        return True
+
+    def _move_on(self, tiles):
+        """Note that members are on tiles (K,) now. -> are they where the plan allows it?"""
+        visits = self.visits
+        moved = np.flatnonzero((tiles != visits.tile[self.at]) & self.led)
+        if (self.at[moved] + 1 == visits.first[moved + 1]).any():
+            return False
+        np.add.at(self.left, visits.tile[self.at[moved]], 1)
+        self.at[moved] += 1
+        self.idle = 0 if len(moved) else self.idle + 1
+        now = self.at[moved]
+        return bool(((visits.tile[now] == tiles[moved]) & (visits.rank[now] == self.left[tiles[moved]])).all())
+
+    @property
+    def over(self):
+        """Have they followed the plan as far as they want to?"""
+        if self.search is not None:
+            return False
+        came = self.came[self.wanted]
+        enough = self.aim == TURNS and came.sum() >= max(1, SHARE * len(came))
+        return bool(enough or (self.at + 1 == self.visits.first[1:]).all())
+
+
+@njit
+def put_first(members, led, tick, tiles, headings, agents, options, ranked):
+    """Make the plan's next moves, from a tick on, the best option of each member; the next best ones are late."""
+    last, horizon, faces = len(tiles) - 1, options.here.shape[2], options.here.shape[1]
+    for k in range(len(members)):
+        a = members[k]
+        if not led[k]:
+            continue
+        heading, table, option_of, cost_of = agents.heading[a], agents.table[a], ranked.option[a], ranked.cost[a]
+        for late in range(horizon - 1, -1, -1):
+            end = headings[min(tick + horizon - 1 - late, last), k]
+            for option in range(options.first_option[table], options.first_option[table + 1]):
+                track, fits = options.track[option], True
+                for ahead in range(1, horizon):
+                    tile = agents.tile[a] + options.here[track, heading, ahead]
+                    fits &= tile == tiles[min(tick + max(ahead - late, 0), last), k]
+                if not fits or (faces > 1 and (heading + options.turn[options.leaf[option]] - end) % 4):
+                    continue
+                at = 0
+                while at < ranked.length[a] and options.track[option_of[at]] != track:
+                    at += 1
+                if at < ranked.length[a]:
+                    for place in range(at, 0, -1):
+                        option_of[place], cost_of[place] = option_of[place - 1], cost_of[place - 1]
+                    option_of[0], cost_of[0] = option, FIRST + late
+                    break
 
 
 @functools.cache
@@ -82,14 +202,17 @@ def _search_once(model: Model, memory_limit_bytes: int) -> None:
     agents, free = Agents(*np.zeros((len(Agents._fields), 2), np.int32)), np.zeros((4, 5), np.uint8)
     free[1:3, 1:4] = 1
     agents.tile[:], agents.goal[:] = (6, 7), (7, 6)
-    group = _Group(np.arange(2), agents, free.ravel(), free.shape[1])
-    group.look_for(False, model, 0)
-    if group.search.go_on(EFFORT, memory_limit_bytes) == lacam.SOLVED:
-        group.take_plan()
+    ground = _Map(free.ravel(), free.shape[1])
+    nearest(0, np.full(len(ground.narrow), NOBODY, np.int32), ground.ground.neighbour, 1)
+    group = _Group(np.arange(2), ground, 0)
+    for aim in (ALL, TURNS):
+        group.look_for(aim, agents, Progress(*np.zeros((len(Progress._fields), 2), np.int64)), model, 0)
+        if group.search.go_on(EFFORT, memory_limit_bytes) == lacam.SOLVED:
+            group.take_plan()
 
 
 class Deadlocks:
-    """The group of agents that plans together, if there is one. For agents of size 1 whose actions take one tick.
+    """The groups of agents that plan together. For agents of size 1 whose actions take one tick.
 
     width: of the map; memory_limit_bytes: of a search
     """
@@ -97,35 +220,49 @@ class Deadlocks:
     def __init__(self, width: int, model: Model, memory_limit_bytes: int):
         self._width, self._model, self._memory = width, model, memory_limit_bytes
         self._compiling: threading.Thread | None = None
+        self._map: _Map | None = None
         self.forget()
 
     def forget(self) -> None:
         """There are other agents."""
-        self._group: _Group | None = None
-        self._next = 0  # step from which on another plan may be begun
+        self._groups: list[_Group] = []
+        self._size = self._ended = self._rests = np.zeros(0, np.int64)
         self._hopeless: tuple = ()  # a group and goals for which there is no plan
 
     def leading(
         self, agents: Agents, progress: Progress, nothing_to_do: np.ndarray, broken: np.ndarray, free: np.ndarray,
-        step: int, in_time: bool,
+        step: int, in_time: bool, by_paths: bool,
     ) -> np.ndarray:  # fmt: skip
-        """Look for a group, and for its plan. -> (K,) int agents that go first in this step
+        """Look for groups, and for their plans. -> (K,) int agents that go first in this step
 
         in_time: must the step end in time? Then no group is made before the search is compiled
+        by_paths: do agents plan whole paths (window.py)? Then only those near lanes do
         """
         obeying = (agents.there > 0) & (agents.still == 0) & (free[agents.tile] > 0)
-        small = np.count_nonzero(obeying) <= MOST
-        if self._group is not None and not self._group.holds(agents, broken, free):
-            self._group, self._next = None, step + (0 if small else PAUSE)
-        if self._group is None and step >= self._next:
-            # agents of a small fleet may push each other off their goals in turns
-            waited = np.maximum(progress.stalled, progress.away) if small else progress.stalled
-            waited = np.where(obeying & ~nothing_to_do, waited, 0)
-            if waited.max(initial=0) >= (PATIENCE if small else CROWD_PATIENCE) and self._compiled(in_time):
-                self._begin(agents, progress, int(np.argmax(waited)), np.flatnonzero(obeying), free, step)
-        if self._group is not None and self._group.search is not None:
-            self._search_on(step)
-        return np.zeros(0, np.int64) if self._group is None else self._group.members[self._group.led]
+        small = np.count_nonzero(obeying) <= FEW
+        if self._map is not None and free is not self._map.free:
+            if not np.array_equal(free, self._map.free):
+                self._groups, self._map = [], None
+        if len(self._size) != len(obeying):  # how many an agent plans with, until when it did, when it may again
+            more = len(obeying) - len(self._size)
+            self._size = np.r_[self._size, np.full(more, FEW)]
+            self._ended, self._rests = (np.r_[old, np.full(more, -RECENT)] for old in (self._ended, self._rests))
+        for group in self._groups[:]:
+            if not group.holds(agents, broken):
+                self._end(group, step, 0)
+            elif group.over and step < group.until:
+                group.look_for(self._aim(group, progress), agents, progress, self._model, step)
+            elif group.over:
+                self._end(group, step, 0)
+        self._begin(agents, progress, obeying & ~nothing_to_do, obeying, small, free, step, in_time, by_paths)
+        for group in self._groups[:]:
+            if group.search is not None:
+                self._search_on(group, agents, progress, step)
+        return np.concatenate([np.zeros(0, np.int64), *(group.members[group.led] for group in self._groups)])
+
+    def _end(self, group, step, pause):
+        self._groups.remove(group)
+        self._ended[group.members], self._rests[group.members] = step, step + pause
 
     def _compiled(self, in_time):
         """Is the search compiled? A thread compiles it, or loads it, for which only a step without a time waits."""
@@ -136,52 +273,75 @@ class Deadlocks:
             self._compiling.join()
         return not self._compiling.is_alive()
 
-    def _begin(self, agents, progress, worst, members, free, step):
-        """Let agent `worst` plan with the nearest of `members`."""
-        row, col = np.divmod(agents.tile, self._width)
-        far = np.abs(row - row[worst]) + np.abs(col - col[worst])
-        members = members[np.argsort(far[members], kind="stable")][:MOST]
-        if len(members) > 1:
-            self._group = _Group(members, agents, free, self._width)
-            self._group.look_for(self._group.key == self._hopeless, self._model, step)
-            progress.away[members] = np.minimum(progress.away[members], 0)
+    def _begin(self, agents, progress, on_the_way, obeying, small, free, step, in_time, by_paths):
+        """Let the agent that has waited longest, if it is too long, plan with the nearest others."""
+        # agents of a small fleet may push each other off their goals in turns
+        waited = np.maximum(progress.stalled, progress.away) if small else progress.stalled
+        waited = np.where(on_the_way & (self._rests <= step), waited, 0)
+        for group in self._groups:
+            waited[group.members] = 0
+        if waited.max(initial=0) < PATIENCE:
+            return
+        if self._map is None:
+            self._map = _Map(free, self._width)
+        if not small:
+            waited[~self._map.near_lane[agents.tile] & (by_paths | (waited < OPEN_PATIENCE))] = 0
+        if waited.max(initial=0) < PATIENCE or not self._compiled(in_time):
+            return
+        worst, ground, numbers = int(np.argmax(waited)), self._map.ground, self._map.number[agents.tile]
+        occupant = np.full(len(ground.neighbour), NOBODY, np.int32)
+        occupant[numbers[obeying]] = np.flatnonzero(obeying)
+        again = step - self._ended[worst] < RECENT
+        size = min(2 * int(self._size[worst]), MOST) if again else FEW
+        members = nearest(numbers[worst], occupant, ground.neighbour, size)
+        if np.mean(progress.stalled[members] >= PATIENCE // 2) < JAM:
+            members, size = members[: size // 2], size // 2
+        if len(members) < 2:
+            return
+        for group in self._groups[:]:
+            if np.isin(members, group.members).any():
+                members = np.union1d(members, group.members)
+                size = max(size, len(members))
+                self._end(group, step, 0)
+        whole = len(members) == np.count_nonzero(ground.part[numbers[obeying]] == ground.part[numbers[worst]])
+        lasts = 0 if len(members) <= FEW else WHOLE_LASTS if whole else LASTS * len(members)
+        self._size[members] = size
+        group = _Group(members, self._map, step + lasts)
+        group.look_for(self._aim(group, progress), agents, progress, self._model, step)
+        if group.key == self._hopeless:
+            group.look_for(self._less(group), agents, progress, self._model, step)
+        progress.away[members] = np.minimum(progress.away[members], 0)
+        self._groups.append(group)
 
-    def _search_on(self, step):
-        """Spend a step's effort on the search; where no plan serves all goals, on one for the first member's alone."""
-        group, count = self._group, len(self._group.members)
-        ended = group.search.go_on(EFFORT // count, self._memory)
+    def _aim(self, group, progress):
+        """Few agents, and those that had to leave the goals that they still have, plan to be there all at once."""
+        return ALL if len(group.members) <= FEW or (progress.away[group.members] > 0).any() else TURNS
+
+    def _less(self, group):
+        return ONE if len(group.members) <= FEW else TURNS
+
+    def _search_on(self, group, agents, progress, step):
+        """Spend a step's effort on the search; where no plan serves all goals, on one for less."""
+        count = len(group.members)
+        ended = group.search.go_on(max(1, EFFORT // count), self._memory)
         group.effort += EFFORT
-        if ended == lacam.SOLVED:
+        most = MOST_EFFORT if count <= FEW else TURNS_EFFORT
+        tired = ended != lacam.MORE or (count > 2 and group.effort >= most)
+        if ended == lacam.SOLVED or (tired and group.aim == TURNS and group.search.gets_on):
             group.take_plan()
-        elif ended == lacam.EXHAUSTED and not group.lonely:
+        elif tired and group.aim == ALL and (ended == lacam.EXHAUSTED or count > FEW):
             self._hopeless = group.key
-            group.look_for(True, self._model, step)
-        elif ended != lacam.MORE or (count > 2 and group.effort >= MOST_EFFORT):
-            self._group, self._next = None, step + PAUSE
+            group.look_for(self._less(group), agents, progress, self._model, step)
+        elif tired:
+            self._end(group, step, PAUSE)
 
     def lead(self, agents: Agents, options: Options, ranked: Ranked) -> None:
-        """Make the plan's next moves the best option of each member."""
-        group = self._group
-        if group is None:
-            return
-        ticks = np.minimum(group.at + np.arange(1, options.here.shape[2]), len(group.tiles) - 1)
-        for k in np.flatnonzero(group.led):
-            a = group.members[k]
-            many, heading, table = ranked.length[a], agents.heading[a], agents.table[a]
-            mine = np.arange(options.first_option[table], options.first_option[table + 1])
-            along = (agents.tile[a] + options.here[:, heading, 1:] == group.tiles[ticks, k]).all(axis=1)
-            turned = (heading + options.turn[options.leaf[mine]]) % 4 == group.headings[ticks[-1], k] % 4
-            fit = mine[along[options.track[mine]] & (turned | (options.here.shape[1] == 1))]
-            at = np.flatnonzero(along[options.track[ranked.option[a, :many]]])
-            if len(fit) and len(at):
-                for row, first in ((ranked.option[a], fit[0]), (ranked.cost[a], FIRST)):
-                    row[1 : at[0] + 1] = row[: at[0]].copy()
-                    row[0] = first
+        """Make the plans' next moves the best option of each member."""
+        for group in self._groups:
+            put_first(group.members, group.led, group.tick, group.tiles, group.headings, agents, options, ranked)
 
     def follow(self) -> None:
         """The step is over."""
-        group = self._group
-        if group is not None and group.search is None:
-            group.at += 1
-            if group.at == len(group.tiles) - 1:
-                self._group = None
+        for group in self._groups:
+            if group.search is None:
+                group.tick = min(group.tick + 1, len(group.tiles) - 1)

@@ -143,11 +143,15 @@ class Stepper:
         nothing_to_do = priorities.idle(agents, parts) | (agents.slot < 0)
         self._note_pace(nothing_to_do, lanes.unit)
         priorities.note(agents, progress, nothing_to_do, lanes.unit)
-        if self._has_windows(nothing_to_do, lanes, until):
+        by_paths, leading = self._has_windows(nothing_to_do, lanes, until), NOBODY_LEADS
+        if self.near == 0 and self.paces.one_tick:
+            state = agents, progress, nothing_to_do, self.broken, lanes.free, self.steps
+            leading = self._deadlocks.leading(*state, in_time, by_paths)
+        if by_paths and not len(leading):
             values, order = engine.host_fields(agents.slot), self._order(nothing_to_do, NOBODY_LEADS)
             action = self._move_by_paths(values, lanes, order, until)
         else:
-            action = self._move_by_options(lanes, nothing_to_do, room, until, in_time)
+            action = self._move_by_options(lanes, nothing_to_do, room, until, leading)
         self.broken[:] = 0
         agents.still[agents.still == BUSY] = 0
         progress.since[:] += 1
@@ -162,13 +166,10 @@ class Stepper:
         if same.any():
             self._pace += (np.mean((before.left - agents.left)[same]) / unit - self._pace) / STEADY
 
-    def _move_by_options(self, lanes, nothing_to_do, room, until, in_time):
-        """`move` by options of a few ticks."""
-        agents, progress, leading = self.state.agents, self.progress, NOBODY_LEADS
+    def _move_by_options(self, lanes, nothing_to_do, room, until, leading):
+        """`move` by options of a few ticks. leading: (K,) int agents that go first"""
+        agents, progress = self.state.agents, self.progress
         self._window = None
-        if self.near == 0 and self.paces.one_tick:
-            state = agents, progress, nothing_to_do, self.broken, lanes.free, self.steps
-            leading = self._deadlocks.leading(*state, in_time)
         order = self._order(nothing_to_do, leading)
         self.state.plans.reserved.fill(NOBODY)
         with one_thread(len(agents.tile) < SHARED_AGENTS):

@@ -1,0 +1,102 @@
+"""Who may go where two agents cannot pass each other: agents take turns.
+
+A tile is narrow where the free tiles around it touch each other only by way of it, or where it is a dead end: lanes,
+doors, teeth of combs, branches of trees. By priority, an agent has its turn if nobody with a turn passes a narrow tile
+of its shortest path the other way. So whole groups pass a lane, in the direction of the agent that waits longest.
+"""
+
+import numpy as np
+
+from ...device import njit
+from ..fields.lanes import parts_of
+from ..fields.next_hops import Ground
+from .feasibility import survey_of
+
+LEAST_SIDE = 10  # tiles on either side of a bridge, or a quarter of a smaller part of the map
+LEAST_LANE = 6  # tiles; shorter ones are as frequent among random obstacles, where there are ways around them
+
+
+def narrow_tiles(ground: Ground) -> np.ndarray:
+    """(T + 1,) bool"""
+    neighbour, blocked = ground.neighbour, len(ground.neighbour) - 1
+    free = neighbour < blocked
+    degree = free.sum(axis=1)
+    joined = np.zeros(len(neighbour), np.int64)  # neighbours that the tile diagonally between them joins
+    for direction in range(4):
+        beside = (direction + 1) % 4
+        diagonal = neighbour[neighbour[:, direction], beside]
+        joined += free[:, direction] & free[:, beside] & (diagonal < blocked)
+    return (degree == 1) | (degree - joined > 1)
+
+
+def lanes_of(ground: Ground, place: np.ndarray, shape: tuple) -> np.ndarray:
+    """Tiles of long lanes, and those at bridges, by which alone two parts of the map are joined -> (T + 1,) bool
+
+    place: (T, 2) int32 [row, col]; shape: of the map
+    """
+    neighbour, narrow = ground.neighbour, narrow_tiles(ground)
+    lane = np.zeros(shape, bool)
+    lane[tuple(place.T)] = (narrow & ((neighbour < len(place)).sum(axis=1) == 2))[:-1]
+    runs = parts_of(lane)
+    found = np.zeros(len(neighbour), bool)
+    found[:-1] = ((np.bincount(runs.ravel()) >= LEAST_LANE)[runs] & lane)[tuple(place.T)]
+    roots, counts = (np.unique(ground.part[:-1], return_index=True, return_counts=True))[1:]
+    for root, count in zip(roots, counts, strict=True):
+        survey = survey_of(root, count, neighbour)
+        less = np.minimum(survey.size, count - survey.size)
+        bridge = np.flatnonzero((survey.low == np.arange(count)) & (less >= min(LEAST_SIDE, count // 4)))
+        found[survey.tile[bridge]] = found[survey.tile[survey.parent[bridge]]] = True
+    return found
+
+
+@njit
+def turns_of(order, start, goal, field, next_hops, ground, narrow):
+    """Who has a turn -> (N,) bool
+
+    order: (N,) int agents by priority; start, goal, field, next_hops: of Instance; narrow: of narrow_tiles
+    """
+    neighbour, blocked = ground.neighbour, len(ground.neighbour) - 1
+    passed, has_turn = np.zeros(neighbour.shape, np.bool_), np.zeros(len(order), np.bool_)
+    for k in range(len(order)):
+        a = order[k]
+        if field[a] < 0:
+            continue
+        for entering in (False, True):
+            at, fine = start[a], True
+            while at != goal[a] and fine:
+                direction = 0
+                while direction < 4 and not (next_hops[field[a], at] >> direction) & 1:
+                    direction += 1
+                there = neighbour[at, direction] if direction < 4 else blocked
+                if there == blocked:
+                    fine = False
+                elif entering:
+                    passed[at, direction] = True
+                elif (narrow[at] or narrow[there]) and passed[there, (direction + 2) % 4]:
+                    fine = False
+                at = there
+            if not fine:
+                break
+            has_turn[a] = True
+    return has_turn
+
+
+@njit
+def nearest(tile, occupant, neighbour, most):
+    """The agents that are nearest to a tile, at most so many. occupant: (T + 1,) int32 agents or -1 -> (K,) int64"""
+    seen, queue = np.zeros(len(neighbour), np.bool_), np.empty(len(neighbour), np.int32)
+    found, many = np.empty(most, np.int64), 0
+    seen[len(neighbour) - 1] = seen[tile] = True
+    queue[0], at, count = tile, 0, 1
+    while at < count and many < most:
+        here = queue[at]
+        at += 1
+        if occupant[here] >= 0:
+            found[many] = occupant[here]
+            many += 1
+        for direction in range(4):
+            there = neighbour[here, direction]
+            if not seen[there]:
+                seen[there], queue[count] = True, there
+                count += 1
+    return found[:many]
