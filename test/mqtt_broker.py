@@ -1,6 +1,7 @@
 """A mosquitto of one's own, that can be killed and started again; and a fleet of simulated vehicles behind it."""
 
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -36,6 +37,8 @@ class Mosquitto:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
+        if os.geteuid() == 0:
+            lines = ["user root", *lines]  # else it becomes another user, who may not read the test's folder
         config = folder / "mosquitto.conf"
         config.write_text("\n".join([f"listener {self.port} 127.0.0.1", *listener, *lines, ""]))
         self._command, self._folder = [binary, "-c", str(config)], folder

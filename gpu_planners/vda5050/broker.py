@@ -1,6 +1,8 @@
 """The connection to an MQTT broker, which comes back by itself: what arrives waits in a queue for whoever asks."""
 
+import contextlib
 import queue
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterable
@@ -123,9 +125,10 @@ class Broker:
 
     def cut(self) -> None:
         """Lose the connection without a word, as a vehicle in a dead spot does; it comes back by itself."""
-        socket = self._client.socket()
-        if socket is not None:
-            socket.close()
+        connection: Any = self._client.socket()
+        if connection is not None:
+            with contextlib.suppress(OSError):  # it is lost already
+                connection.shutdown(socket.SHUT_RDWR)
 
     def _came(self, client: Any, data: Any, flags: Any, reason: Any, *properties: Any) -> None:
         if reason != 0:  # of paho-mqtt 1.6 a number

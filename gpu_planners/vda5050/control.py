@@ -31,6 +31,7 @@ from .zones import ZoneSet, with_zones
 POLLS = 20  # in the time of a step
 LEAST_S, MOST_S = 0.005, 0.05  # between two polls
 TOPICS = ("connection", "state", "factsheet")
+LOOK_S = 0.2  # between two looks at what each vehicle has not answered
 MOST_FAULTS = 100  # bad messages whose texts are kept
 FASTEST = 2.0  # tiles in the time of a step (fleet/execution/reports.py)
 
@@ -62,7 +63,7 @@ class FleetControl:
         self.counts = dict.fromkeys(("taken", "refused", "old"), 0)
         self.errands = errands or Errands()
         self.fleet = RunningFleet(rules)
-        self._began = time.monotonic()
+        self._began, self._all_told_at = time.monotonic(), -math.inf
         self._told, self._last_status = -math.inf, b""
         self._levels = {}
         for name in versions:
@@ -122,6 +123,7 @@ class FleetControl:
             self._take(self.broker.arrived.get(), now, heard)
         self._report(heard, now)
         self._follow_errands()
+        step = None
         try:
             due = self._all_told(now) and self.fleet.due(now)
             if due:
@@ -133,9 +135,13 @@ class FleetControl:
         except Exception as error:  # whatever it is, vehicles stand, and the next step may be right
             self.fleet.began = now
             self.faults["step"] = f"a step was not planned, all vehicles stand: {error_text(error)}"
+        self.errands.keep()  # before anybody is told anything
+        all_of_them = step is not None or now - self._all_told_at > LOOK_S
         if self.broker.up:
-            for vehicle in self.vehicles.values():
-                self.telling.tell(vehicle, time.monotonic())
+            silent = set(self.fleet.silent_ids())
+            for id in self.vehicles if all_of_them else heard:
+                self.telling.tell(self.vehicles[id], time.monotonic(), id in silent)
+            self._all_told_at = now if all_of_them else self._all_told_at
             self._publish_status(now)
 
     def _all_told(self, now):
@@ -345,9 +351,10 @@ class FleetControl:
     def _follow_errands(self):
         """Find out which errands are done."""
         for vehicle in self.vehicles.values():
-            errand, told, state = self.errands.of(vehicle.id), self.fleet.told(vehicle.id), vehicle.state
+            errand, state = self.errands.of(vehicle.id), vehicle.state
             if errand is None or state is None:
                 continue
+            told = self.fleet.told(vehicle.id)
             states = [state.actions.get(one["actionId"], ("", "")) for one in errand.actions]
             failed = [text for status, text in states if status == "FAILED"]
             if failed:
@@ -374,14 +381,15 @@ class FleetControl:
             if not vehicle.state.stopped and self.errands.of(id) is None and (told := self.fleet.told(id)) is not None
         }
         for errand in self.errands.waiting() if free else ():
+            if not free:
+                break
             fit = [id for id in free if not self.vehicles[id].unfit(errand)]
             if errand.named:
                 fit = [id for id in fit if id == errand.vehicle]
             if fit:
                 id = min(fit, key=lambda one: int(np.abs(free[one] - errand.goal).sum()))
                 del free[id]
-                errand.vehicle = id
-                self.errands.set(errand, UNDERWAY)
+                self.errands.set(errand, UNDERWAY, vehicle=id)
         goals = {}
         for id in self.vehicles:
             errand, told = self.errands.of(id), self.fleet.told(id)

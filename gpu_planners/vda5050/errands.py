@@ -17,7 +17,7 @@ MOST_BYTES = 1 << 28
 MOST_ENDED = 1000  # errands that are over and still told of
 WAITING, UNDERWAY, ACTING, DONE, FAILED, CANCELLED = "WAITING", "UNDERWAY", "ACTING", "DONE", "FAILED", "CANCELLED"
 STATES = (WAITING, UNDERWAY, ACTING, DONE, FAILED, CANCELLED)
-OVER = (DONE, FAILED, CANCELLED)
+BUSY, OVER = (UNDERWAY, ACTING), (DONE, FAILED, CANCELLED)
 _RULE = {
     "errandId": str,
     "node?": str,
@@ -111,38 +111,55 @@ class Errands:
                     f"errands '{path}' cannot be taken up: {one_line(str(error))}; remove it, or put it right"
                 ) from error
 
+        self._open = {one.id: one for one in self.by_id.values() if not one.over}
+        self._busy = {one.vehicle: one for one in self._open.values() if one.state in BUSY}
+        self._changed = False
+
     def take(self, errand: Errand) -> bool:
         """-> is it new? Who sends it again, since nobody answered, gets it once."""
         if errand.id in self.by_id:
             return False
-        self.by_id[errand.id] = errand
-        self.keep()
+        self.by_id[errand.id] = self._open[errand.id] = errand
+        self._changed = True
         return True
 
     def waiting(self) -> list[Errand]:
-        return [errand for errand in self.by_id.values() if errand.state == WAITING]
+        return [errand for errand in list(self._open.values()) if errand.state == WAITING]
 
     def of(self, vehicle: str) -> Errand | None:
         """What a vehicle is doing"""
-        busy = (UNDERWAY, ACTING)
-        return next((one for one in self.by_id.values() if one.vehicle == vehicle and one.state in busy), None)
+        return self._busy.get(vehicle)
 
-    def set(self, errand: Errand, state: str, text: str = "") -> None:
-        if (errand.state, errand.text) != (state, text):
-            errand.state, errand.text = state, text
-            if state == WAITING and not errand.named:
-                errand.vehicle = ""
-            self.keep()
+    def set(self, errand: Errand, state: str, text: str = "", vehicle: str = "") -> None:
+        """vehicle: who does it from now on"""
+        if (errand.state, errand.text) == (state, text) and not vehicle:
+            return
+        errand.state, errand.text, errand.vehicle = state, text, vehicle or errand.vehicle
+        self._changed = True
+        if state in BUSY:
+            self._busy[errand.vehicle] = errand
+            return
+        if self._busy.get(errand.vehicle) is errand:
+            del self._busy[errand.vehicle]
+        if errand.over:
+            self._open.pop(errand.id, None)
+        elif not errand.named:
+            errand.vehicle = ""
 
     def keep(self) -> None:
-        """Write them down. Raises SettingsError where that fails."""
-        ended = [one.id for one in self.by_id.values() if one.over]
+        """Write down what has changed. Raises SettingsError where that fails."""
+        if not self._changed:
+            return
+        self._changed = False
+        ended = [one.id for one in list(self.by_id.values()) if one.over]
         for id in ended[: max(0, len(ended) - MOST_ENDED)]:
             del self.by_id[id]
         if self._path:
+            every = [asdict(one) for one in list(self.by_id.values())]
             try:
-                write_whole(self._path, json.dumps({"errands": [asdict(one) for one in self.by_id.values()]}).encode())
+                write_whole(self._path, json.dumps({"errands": every}).encode())
             except OSError as error:
+                self._changed = True
                 raise SettingsError(f"errands '{self._path}' cannot be written: {error.strerror or error}") from error
 
 

@@ -4,7 +4,9 @@ A message that breaks a rule raises MessageError, which names the field, its val
 not used here may be anything.
 """
 
+import functools
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,42 +29,51 @@ class MessageError(GpuPlannersError):
 
 def checked(value: Any, rule: Any, where: str = "") -> Any:
     """The value, which a rule allows: str, float, int (0 .. 2^32 - 1), bool, a tuple of texts, [rule of each item], or
-    {field: rule}, where "field?" may be absent. Raises MessageError."""
-    if isinstance(rule, dict):
-        if not isinstance(value, dict):
-            raise MessageError(f"{where or 'it'} is {shown(value)}; allowed: an object")
-        for name, inner in rule.items():
-            key = name.rstrip("?")
-            if value.get(key) is not None:
-                checked(value[key], inner, f"{where}.{key}".lstrip("."))
-            elif not name.endswith("?"):
-                raise MessageError(f"{where + ' ' if where else ''}has no '{key}'")
-    elif isinstance(rule, list):
-        if not isinstance(value, list):
-            raise MessageError(f"{where} is {shown(value)}; allowed: an array")
-        for k, item in enumerate(value):
-            checked(item, rule[0], f"{where}[{k}]")
-    elif isinstance(rule, tuple):
-        if value not in rule:
-            raise MessageError(f"{where} is {shown(value)}; allowed: {', '.join(rule)}")
-    else:
-        _checked_value(value, rule, where)
+    {field: rule}, where "field?" may be absent. Raises MessageError. where: what the value is called"""
+    wrong = _wrong(value, rule)
+    if wrong:
+        path, text = wrong
+        name = f"{where}{path}" if where else path.lstrip(".")
+        raise MessageError(f"{name or 'it'} {text}" if name or text.startswith("is ") else text)
     return value
 
 
-def _checked_value(value, kind, where):
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    right = {
-        str: isinstance(value, str),
-        bool: isinstance(value, bool),
-        float: number and abs(value) < float("inf"),
-        int: number and value == int(value) and 0 <= value <= MOST_WHOLE if number and abs(value) < 1e300 else False,
-    }[kind]
-    if not right:
-        allowed = {str: "a text", bool: "true or false", float: "a finite number", int: f"0 .. {MOST_WHOLE}"}[kind]
-        raise MessageError(f"{where} is {shown(value)}; allowed: {allowed}")
+def _wrong(value, rule):
+    """(where below a value, what is wrong), or None. States come by the thousand: nothing is built that is not told."""
+    if isinstance(rule, dict):
+        if not isinstance(value, dict):
+            return "", f"is {shown(value)}; allowed: an object"
+        for name, inner in rule.items():
+            key = name.rstrip("?")
+            found = value.get(key)
+            if found is None:
+                if key == name:
+                    return "", f"has no '{key}'"
+            elif wrong := _wrong(found, inner):
+                return f".{key}{wrong[0]}", wrong[1]
+    elif isinstance(rule, list):
+        if not isinstance(value, list):
+            return "", f"is {shown(value)}; allowed: an array"
+        for k, item in enumerate(value):
+            if wrong := _wrong(item, rule[0]):
+                return f"[{k}]{wrong[0]}", wrong[1]
+    elif isinstance(rule, tuple):
+        if not isinstance(value, str) or value not in rule:
+            return "", f"is {shown(value)}; allowed: {', '.join(rule)}"
+    elif not _is(value, rule):
+        return "", f"is {shown(value)}; allowed: {ALLOWED[rule]}"
+    return None
 
 
+def _is(value, kind):
+    if kind is str or kind is bool:
+        return isinstance(value, kind)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < math.inf:
+        return False
+    return kind is float or (0 <= value <= MOST_WHOLE and value == int(value))
+
+
+ALLOWED = {str: "a text", bool: "true or false", float: "a finite number", int: f"0 .. {MOST_WHOLE}"}
 HEADER = {"headerId": int, "timestamp": str, "version": str, "manufacturer": str, "serialNumber": str}
 _NODE = {"nodeId": str, "sequenceId": int, "released": bool}
 _EDGE = {"edgeId": str, "sequenceId": int, "released": bool}
@@ -77,6 +88,7 @@ _REQUEST = {
 }
 
 
+@functools.cache
 def state_rule(version: Version) -> dict[str, Any]:
     """What the table of the topic state asks for."""
     rule: dict[str, Any] = {
@@ -115,6 +127,7 @@ def state_rule(version: Version) -> dict[str, Any]:
     return rule
 
 
+@functools.cache
 def factsheet_rule(version: Version) -> dict[str, Any]:
     """What is read of the factsheet."""
     return {

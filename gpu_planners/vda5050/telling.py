@@ -28,8 +28,8 @@ class Telling:
         self._run, self._made = format(time.time_ns() // 1_000_000, "x"), 0  # ids are not given again
         self.orders = 0
 
-    def tell(self, vehicle: Vehicle, now: float) -> None:
-        """Send a vehicle what it needs to know."""
+    def tell(self, vehicle: Vehicle, now: float, is_silent: bool) -> None:
+        """Send a vehicle what it needs to know. is_silent: does the fleet take it for silent?"""
         state = vehicle.state
         if not vehicle.reachable:
             return
@@ -49,7 +49,7 @@ class Telling:
             return
         if told is None or state.mode not in KEEPS_ORDER or not vehicle.due(now, self._speaking.answer_s):
             return
-        if vehicle.id in self._fleet.silent_ids() or "size" in vehicle.faults:
+        if is_silent or "size" in vehicle.faults:
             return
         last = vehicle.sent[1] if vehicle.sent[0] == state.order else -1
         errand = self._errands.of(vehicle.id)

@@ -35,6 +35,7 @@ def run(*words, folder, timeout=240):
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=timeout)
 
 
+@pytest.mark.slow
 def test_errands_by_simulated_vehicles_on_a_map_and_on_its_layout(hall):
     mosquitto = Mosquitto(hall)
     try:

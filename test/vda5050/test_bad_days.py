@@ -191,8 +191,6 @@ def certificates(tmp_path_factory):
         folder / "ca.pem",
     ]
     subprocess.run([str(word) for word in words], check=True, capture_output=True)
-    (folder / "key.pem").chmod(0o644)  # mosquitto drops root's rights
-    folder.chmod(0o755)
     return folder
 
 
@@ -201,9 +199,6 @@ def test_encrypted_with_user_and_password(certificates, tmp_path):
         pytest.skip("mosquitto_passwd is not installed: apt install mosquitto")
     users = tmp_path / "users"
     subprocess.run(["mosquitto_passwd", "-b", "-c", str(users), "fleet", "secret"], check=True, capture_output=True)
-    users.chmod(0o644)
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
     listener = [f"certfile {certificates / 'ca.pem'}", f"keyfile {certificates / 'key.pem'}"]
     mosquitto = Mosquitto(tmp_path, ["allow_anonymous false", f"password_file {users}"], listener)
     ca = str(certificates / "ca.pem")
