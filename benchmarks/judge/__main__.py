@@ -72,7 +72,7 @@ ROUNDS = {
     ),
     2026: Round(
         "v3.1.0", "tasks", STEPPED, "round2026", 1e-3, _no_errors, (), "--planCommTimeLimit",
-        ("--logDetailLevel", "3"), tuple(f"--{part}Python" for part in ("planner", "scheduler", "executor")),
+        ("--logDetailLevel", "3"), tuple(f"--{part}Python" for part in ("planner", "scheduler")),
     ),
 }  # fmt: skip
 UNPUBLISHED = 1000  # steps of instances that say nothing
