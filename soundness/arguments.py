@@ -43,10 +43,16 @@ from .harness import Attack, Skipped
 ROOT = Path(__file__).parents[1]
 SLOW_S = 10.0  # once its code is compiled, no small answer takes longer, not even on a busy machine
 MADE_HERE = (  # classes that the package makes: nobody calls their constructors
-    "Line PlanningResult PoseSolutions RobotModel Trajectory SequenceResult Report Dataset FleetPlan PathSet Conflict "
-    "ConvexShape Meeting PathReport Arc ThreadExchange Execution State Segment Volume RobotState TaskState"
+    "Line PlanningResult PoseSolutions RobotModel Trajectory SequenceResult Report Dataset FleetPlan PathSet "
+    "PosePathSet Conflict ConvexShape Meeting PathReport Arc ThreadExchange Execution State Segment Volume "
+    "RobotState TaskState "
 ).split()
-INNER = {"PathSet.of_moves", "CollisionChecker.device_scene", "BandedPlanner.update"}  # engines; what never works
+INNER = {
+    "PathSet.of_moves",
+    "CollisionChecker.device_scene",
+    "BandedPlanner.update",
+    "PoseGrid.with_costs",
+}  # engines; what never works
 OWN = {"njit", "lean_njit", "cuda_jit", "told_if_slow", "shown", "shortened"}  # for the package's own code
 URDF = """<robot name="two"><link name="base"/>
 <link name="one"><inertial><mass value="1"/><inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial>
@@ -286,6 +292,18 @@ def grid():
     return GridMap(costs)
 
 
+def pose_grid():
+    from gpu_planners.grid import PoseGrid
+
+    return PoseGrid(np.ones((40, 40), np.uint8), FOOTPRINT)
+
+
+def pose_planner():
+    from gpu_planners.grid import PosePlanner
+
+    return PosePlanner(pose_grid(), device="cpu")
+
+
 def fleet():
     from gpu_planners.grid import FleetPlanner
 
@@ -446,6 +464,7 @@ def planner():
 
 
 TILES = [[0, 0], [7, 7]]
+FOOTPRINT = [[0.2, 0.1], [-0.2, 0.1], [-0.2, -0.1], [0.2, -0.1]]
 CONSTRAINTS = ("Upright", "Constraint", "Orientation", "Within", "Position", "Tilt", "JointRange")
 WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what works, or a function that makes it
     name: value
@@ -466,6 +485,13 @@ WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what 
             "learning.learn_guidance.steps exchange.run.size dof count",
         ),
         (lambda: np.ones((8, 8), np.uint8), "MapRows.of_array.costs GridMap.costs"),
+        (lambda: np.ones((40, 40), np.uint8), "PoseGrid.costs"),
+        (pose_grid, "PosePlanner.poses"),
+        (FOOTPRINT, "PoseGrid.footprint PoseGrid.with_footprint.footprint"),
+        (16, "PoseGrid.headings"),
+        ([0.0, 7.0], "PoseGrid.headings_of.angles"),
+        ([[1.0, 1.0, 0.0]], "PosePlanner.plan.starts PosePlanner.states_free.poses PosePlanner.path_free.path"),
+        ([1.0, 1.2, 0.5], "PosePlanner.plan.goals PosePlanner.prepare.goal PosePlanner.field.goal"),
         (npy_file, "MapRows.of_file.path"),
         (8, "MapRows.random.rows MapRows.random.cols MapRows.rows MapRows.cols"),
         (64, "cut.plan_bands.rows drawing.draw_map.size"),
@@ -614,6 +640,9 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "CollisionChecker": checker,
     "ConvexShape": shape,
     "GridMap": grid,
+    "PoseGrid": pose_grid,
+    "PosePlanner": pose_planner,
+    "PosePathSet": lambda: pose_planner().plan([[1.0, 1.0, 0.0]], [1.0, 1.2, 0.5]),
     "Grid": grid,
     "Limits": robot,
     "CoalScene": lambda: importlib.import_module("gpu_planners.verify").CoalScene(URDF),

@@ -73,8 +73,10 @@ class PosePlanner:
         instance("poses", poses, PoseGrid, "a PoseGrid", GridMapError)
         if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
             raise SettingsError(f"algorithm is {shown(algorithm)}: use one of {', '.join(ALGORITHMS)}")
-        self.settings = instance("settings", settings or PoseSettings(), PoseSettings, "a PoseSettings")
-        self.device: str = "cpu" if algorithm == "astar" else resolve_device(device)
+        settings = PoseSettings() if settings is None else settings
+        self.settings = instance("settings", settings, PoseSettings, "a PoseSettings")
+        device = resolve_device(device)
+        self.device: str = "cpu" if algorithm == "astar" else device
         self.algorithm: str = algorithm
         self._robot, self._map = poses, WorkingMap(poses.map)  # the robot's map may be an older one
         self._poses: PoseGrid | None = poses  # None where there is none with the map as it is
@@ -159,7 +161,7 @@ class PosePlanner:
 
     def prepare(self, goal: ArrayLike):
         """Make the field of a goal (3,) now, so that `plan` by `exact` has only to follow it."""
-        fault, seeds = self._seeds(_as_poses("goal", goal)[0])
+        fault, seeds = self._seeds(_as_pose("goal", goal))
         if fault == SOLVED:
             self._field(seeds)
 
@@ -168,7 +170,7 @@ class PosePlanner:
 
         Raises GridMapError for a goal that is not free.
         """
-        fault, seeds = self._seeds(_as_poses("goal", goal)[0])
+        fault, seeds = self._seeds(_as_pose("goal", goal))
         if fault != SOLVED:
             raise GridMapError(f"goal {shown(goal)}: {AgentStatus(fault).name.lower().replace('_', ' ')}")
         values = self._field(seeds).values()
@@ -183,6 +185,8 @@ class PosePlanner:
         """Does the footprint meet no blocked tile along poses (K, 3)? Between two of them it turns about one point or
         moves straight."""
         poses = _as_poses("path", path)
+        if not len(poses):
+            raise GridMapError("path has no poses; allowed: one or more")
         if not np.isfinite(poses).all():
             return False
         pieces = [piece / self._robot.resolution for piece in convex_pieces(self._robot.footprint)]
@@ -334,6 +338,14 @@ def _as_poses(name, values):
     if array.ndim != 2 or array.shape[1] != 3 or array.dtype.kind == "b":
         raise GridMapError(f"{name} has shape {array.shape}, type {array.dtype}; allowed: (N, 3) numbers x, y, heading")
     return array.astype(np.float64)
+
+
+def _as_pose(name, value):
+    """One pose (3,)."""
+    poses = _as_poses(name, value)
+    if len(poses) != 1:
+        raise GridMapError(f"{name} has {len(poses)} poses; allowed: one, x, y, heading")
+    return poses[0]
 
 
 def _both(a, b):

@@ -1,9 +1,9 @@
 """PoseGrid: a map, a robot's footprint, headings, and the moves that the robot can make."""
 
 import math
-import os
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +14,8 @@ from ...errors import GridMapError, shown
 from ..maps.grid_map import FARTHEST, HIGHEST_COST, GridMap
 from .bound import inner_disc, off, steps_and_prices
 from .lattice_file import read_lattice
-from .masks import Mask, convex_pieces, inner_radius, move_mask, runs_of, state_masks
-from .moves import GEAR, MODELS, NAV2_NAMES, REVERSE, UNITS, Move, MoveCosts, angles_of, heading_vectors, moves_of
+from .masks import LARGEST, Mask, convex_pieces, inner_radius, move_mask, runs_of, state_masks
+from .moves import MODELS, NAV2_NAMES, REVERSE, UNITS, Move, MoveCosts, angles_of, heading_vectors, moves_of
 
 INFINITE = 1 << 30  # units of cost: paths that cost as much or more are not found
 MOST_VERTICES = 64
@@ -77,17 +77,19 @@ class PoseGrid:
         if len(footprint) > MOST_VERTICES:
             raise GridMapError(f"footprint has {len(footprint)} points; allowed: 3 to {MOST_VERTICES}")
         instance("move_costs", self.move_costs, MoveCosts, "MoveCosts", GridMapError)
+        if np.abs(footprint).max(initial=0.0) > LARGEST * grid.resolution:
+            raise GridMapError(f"footprint reaches {np.abs(footprint).max()} m; allowed: up to {LARGEST} tiles")
         convex_pieces(footprint)
         headings = whole("headings", self.headings, 8, 72, error=GridMapError)
         heading_vectors(headings)
         radius = number("turning_radius", self.turning_radius, 0.0, FARTHEST, " metres", GridMapError)
         if radius / grid.resolution > LARGEST_RADIUS:
             raise GridMapError(f"turning_radius is {radius} m; allowed: up to {LARGEST_RADIUS} tiles: a coarser map")
-        model = os.fspath(self.model) if isinstance(self.model, (str, os.PathLike)) else self.model
+        model = str(self.model) if isinstance(self.model, (str, Path)) else ""
         model = NAV2_NAMES.get(model, model)
-        if not isinstance(model, str) or (model not in MODELS and not model.endswith(".json")):
+        if model not in MODELS and not model.endswith(".json"):
             raise GridMapError(
-                f"model is {shown(model)}; allowed: {', '.join(MODELS)}, or a lattice file's path (.json)"
+                f"model is {shown(self.model)}; allowed: {', '.join(MODELS)}, or a lattice file's path (.json)"
             )
         if model in ("dubins", "reeds_shepp") and radius == 0:
             raise GridMapError(f"turning_radius is 0; allowed: more than 0 metres for the model {model!r}")
@@ -101,7 +103,7 @@ class PoseGrid:
 
     def with_footprint(self, footprint: ArrayLike) -> "PoseGrid":
         """The same for another footprint, as with another load."""
-        return replace(self, footprint=np.asarray(footprint))
+        return replace(self, footprint=numbers("footprint", footprint, (None, 2), GridMapError))
 
     def with_costs(self, grid: GridMap) -> "PoseGrid":
         """The same robot on another map of the same shape, which is not copied."""
@@ -141,7 +143,8 @@ class PoseGrid:
 
     def headings_of(self, angles: ArrayLike) -> np.ndarray:
         """The headings in whose sectors angles (N,) rad of the map's frame lie -> (N,)"""
-        turned = np.mod(np.asarray(angles, float) - self.sectors[0, 0], 2 * math.pi)
+        given = numbers("angles", angles, (None,), GridMapError).astype(float)
+        turned = np.mod(given - self.sectors[0, 0], 2 * math.pi)
         return np.minimum(np.searchsorted(self.sectors[:, 1] - self.sectors[0, 0], turned, "left"), self.headings - 1)
 
     @property
@@ -223,8 +226,3 @@ class PoseGrid:
         return max(
             max(mask.reach for mask in self.masks), int(np.abs(table.down).max()), int(np.abs(table.right).max())
         )
-
-    def kind_of(self, row: int) -> str:
-        """The kind of a move of `table`."""
-        k = self.table_moves[row][2]
-        return GEAR if k < 0 else self.moves[k].kind
