@@ -1,6 +1,7 @@
 """Fleets that are given tasks: instances of the League of Robot Runners 2024 and 2026, and a simulator."""
 
 import json
+import math
 import time
 from dataclasses import dataclass
 
@@ -60,11 +61,11 @@ def published_tasks(name, year=2024, data=None):
     return TaskInstance(name, free, places, tasks, open, best["steps"], best["best_known_tasks"])
 
 
-def simulate_tasks(fleet, instance, steps, budget_s=0.0, settings=None, each=None):
+def simulate_tasks(fleet, instance, steps, budget_s=0.0, settings=None, each=None, choice_s=math.inf):
     """Let a fleet work by the rules of 2024 -> how many tasks it has finished after each step, positions (steps + 1,
     N, 2), seconds of each choice
 
-    each(step, seconds): called after every step
+    each(step, seconds): called after every step; choice_s: seconds for better choices
     """
     n, dispatcher = len(instance.starts), Dispatcher(fleet, settings)
     fleet.start(instance.starts)
@@ -74,7 +75,7 @@ def simulate_tasks(fleet, instance, steps, budget_s=0.0, settings=None, each=Non
             dispatcher.submit(Task(instance.tasks[revealed % len(instance.tasks)]), revealed, float(step))
             revealed += 1
         began = time.perf_counter()
-        goals = dispatcher.assign(range(n), fleet.positions, fleet.headings, float(step))
+        goals = dispatcher.assign(range(n), fleet.positions, fleet.headings, float(step), budget_s=choice_s)
         took.append(time.perf_counter() - began)
         if step == 0:
             fleet.prepare(goals, budget_s=budget_s)
