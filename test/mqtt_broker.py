@@ -1,5 +1,6 @@
 """A mosquitto of one's own, that can be killed and started again; and a fleet of simulated vehicles behind it."""
 
+import functools
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ import pytest
 
 pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed: pip install 'gpu_planners[vda5050]'")
 
+from gpu_planners.compiling import fleet_parts
 from gpu_planners.fleet.execution.rules import Rules
 from gpu_planners.vda5050.broker import Address, Broker
 from gpu_planners.vda5050.control import FleetControl
@@ -25,6 +27,13 @@ OPEN = np.ones((10, 12), np.uint8)
 SIDE = 0.7  # of a vehicle's square body, in tiles
 FAST = {"device": "cpu", "step_s": 0.4, "silent_after_s": 2.0}
 SPEAKING = {"answer_s": 0.8, "status_s": 0.2}
+
+
+@functools.cache
+def compile_steps():
+    """Else the first hall waits for it, for minutes where that is the first one on this machine."""
+    rules = Rules(**FAST)
+    fleet_parts(rules.device, rules.motion, rules.fleet)[0].run()
 
 
 class Mosquitto:
@@ -70,6 +79,7 @@ class Hall:
     """
 
     def __init__(self, address, layout, rules=None, speaking=None, control=True, **options):
+        compile_steps()
         self.address, self.layout = address, layout
         self.rules, self.speaking = Rules(**(FAST | (rules or {}))), Speaking(**(SPEAKING | (speaking or {})))
         self.options, self.vehicles, self.control = options, [], None

@@ -19,6 +19,7 @@ LOOK_S = 0.25  # between two looks at what is wrong
 
 def run(options: argparse.Namespace, _rest: list[str]) -> None:
     require("paho.mqtt", "vda5050", "pip install 'gpu_planners[vda5050]'")
+    from ..compiling import fleet_parts, is_compiled
     from ..fleet.execution.rules import Rules
     from ..vda5050.control import FleetControl
     from ..vda5050.errands import Errands, read_errands
@@ -40,6 +41,10 @@ def run(options: argparse.Namespace, _rest: list[str]) -> None:
     errands = Errands(f"{options.state_file}.errands" if options.state_file else "")
     for errand in read_errands(options.errands, layout) if options.errands else ():
         errands.take(errand)
+    steps, _plans = fleet_parts(rules.devices[0], rules.motion, rules.fleet)
+    if not options.quiet and not is_compiled(steps.what):
+        print("what the fleet needs is compiled first, once on a machine", file=sys.stderr, flush=True)
+    steps.run()
     control = FleetControl(layout, address, rules, speaking, versions, zones, errands)
     vehicles = _simulated(options.simulate, address, versions, control) if options.simulate else []
     stop = threading.Event()

@@ -234,7 +234,9 @@ class FleetControl:
                 vehicle.cancelling = False
                 if told is not None:
                     self.fleet.withdraw([id])
-            if told is None and not state.idle:
+            if told is not None and state.base and point and self._is_astray(point, told.tiles):
+                vehicle.cancelling = True  # before the fleet takes it to stand there
+            if told is None and (state.base or state.horizon):
                 vehicle.cancelling = True  # whatever drives it, it is not this fleet
                 self._stand_aside(id, point)
                 continue
@@ -259,6 +261,11 @@ class FleetControl:
         if ids:
             where = np.array(points, float), np.array(yaws, float)
             self.fleet.take_states(ids, *where, np.full(len(ids), now), faults, np.array(stamps))
+
+    def _is_astray(self, point, tiles):
+        """Is a vehicle farther than a tile from all tiles where it may be?"""
+        off = self.layout.grid.centres_of(tiles)[:, :2] - point
+        return np.abs(off).max(axis=1).min() > self.layout.grid.resolution
 
     def _place_fault(self, state):
         if state.pose and not state.localised:
@@ -303,7 +310,7 @@ class FleetControl:
             raise ErrandError(f"errand {shown(id)} cannot be cancelled: it is {errand.state if errand else 'unknown'}")
         vehicle = self.vehicles.get(errand.vehicle)
         if errand.state != WAITING and vehicle is not None:
-            vehicle.cancelling = True
+            vehicle.cancelling = True  # until a state says that it is idle
             self.fleet.clear_goals([vehicle.id])
         self.errands.set(errand, CANCELLED)
 

@@ -49,7 +49,7 @@ class Telling:
             return
         if told is None or state.mode not in KEEPS_ORDER or not vehicle.due(now, self._speaking.answer_s):
             return
-        if is_silent or "size" in vehicle.faults:
+        if is_silent or "size" in vehicle.faults or vehicle.id in self._fleet.withdrawn:
             return
         last = vehicle.sent[1] if vehicle.sent[0] == state.order else -1
         errand = self._errands.of(vehicle.id)

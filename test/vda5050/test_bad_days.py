@@ -232,3 +232,17 @@ def test_a_broker_that_is_not_there_is_told_of():
         time.sleep(0.05)
     assert broker.fault == "it cannot be reached" and not broker.send("a", b"b") and math.isfinite(until)
     broker.close()
+
+
+def test_a_vehicle_that_goes_astray_is_stopped_and_goes_on_from_where_it_is(hall_of):
+    hall = hall_of()
+    one = hall.add("one", (0, 0), speed=1.0)
+    hall.wait(lambda: hall.control.fleet.on_map == 1)
+    errand(hall, "a", "0_11")
+    hall.wait(lambda: one.pose[0] > 2.0)
+    first = one.order
+    one.pose[1] += 3.0  # it has lost its way, or was pushed
+    one._changed = True
+    hall.wait(lambda: one._cancelled and one.idle)
+    hall.wait_for("a")
+    assert one.order != first and one.pose[0] == pytest.approx(11.5, abs=0.05)

@@ -37,12 +37,12 @@ class FollowedFleet(KnownAgents):
         self._moved = False  # has an agent arrived, or a tile been freed, since actions were allowed last?
         self._off = self._doubted = self._begins = np.zeros(0, bool)
         self.standing: set[str] = set()  # who says that it stays where it is for a while, whatever it is told
-        self._withdrawn: set[str] = set()
+        self.withdrawn: set[str] = set()  # who is yet to give up what it was told, as `withdraw` says
 
     def withdraw(self, ids: Iterable[str]) -> None:
         """Agents say that they stand, and have forgotten what they were told: as of the next step they hold the tile
         that they are on, if nobody else does, and no other."""
-        self._withdrawn |= {id for id in ids if id in self._number}
+        self.withdrawn |= {id for id in ids if id in self._number}
 
     def _of(self, ids):
         """(K,) numbers of those of some agents that are on the map"""

@@ -132,7 +132,7 @@ class RunningFleet(FollowedFleet):
             for known in (self._waiting, self._goals, self._sent, self.faults, self.clashes, self.goal_faults):
                 known.pop(id, None)
             self.standing.discard(id)
-            self._withdrawn.discard(id)
+            self.withdrawn.discard(id)
             if id in self._left_behind:
                 self.free([id])
             if id in self._number:
@@ -254,7 +254,7 @@ class RunningFleet(FollowedFleet):
         for number in np.flatnonzero(outside):
             self._misplaced(self._ids[number], agents["point"][number], "is outside the map, or not finite")
         settled = self._settled(now) if len(there) else np.zeros(0, int)
-        withdrawn = self._of(self._withdrawn)
+        withdrawn = self._of(self.withdrawn)
         settled = np.union1d(settled, withdrawn[(tiles[withdrawn, 0] >= 0) & ~(faulty | self._doubted)[withdrawn]])
         agents["silent"], agents["late"] = self._silent(now), self._late(now)
         for number in np.flatnonzero(agents["silent"] & (agents["older"] > 0)):
@@ -268,7 +268,7 @@ class RunningFleet(FollowedFleet):
             self._plan_anew()
         moves = graph.movable(settled, tiles[settled])
         placed = settled[moves]
-        self._withdrawn -= {self._ids[number] for number in placed}
+        self.withdrawn -= {self._ids[number] for number in placed}
         stands[placed] = self._off[placed] = False
         stands[self._of(self.standing)] = True
         agents["number"][placed] += graph.allowed[placed] + 1  # whatever it was told does not count any more
