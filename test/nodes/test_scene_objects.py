@@ -99,3 +99,23 @@ def test_changes_that_cannot_be_are_named(robot):
         with pytest.raises(ObstacleError, match=words):
             change()
     assert objects.names == ("v", "a")
+
+
+def test_what_two_hands_hold_is_not_torn_apart():
+    """Joints below both hands may move; those of one arm may not."""
+    arm = """<link name="{0}"><collision><geometry><box size="0.1 0.1 0.1"/></geometry></collision></link>
+      <joint name="{0}_joint" type="revolute"><parent link="carriage"/><child link="{0}"/><origin xyz="0 {1} 0.5"/>
+      <axis xyz="0 0 1"/><limit lower="-2" upper="2" velocity="2" effort="1"/></joint>"""
+    urdf = f"""<robot name="pair"><link name="floor"/><link name="carriage"/>
+      <joint name="rail" type="prismatic"><parent link="floor"/><child link="carriage"/><axis xyz="1 0 0"/>
+      <limit lower="0" upper="1" velocity="1" effort="1"/></joint>{arm.format("left", 0.5)}{arm.format("right", -0.5)}
+      </robot>"""
+    bar = (ConvexShape.box("bar", [0.1, 1.0, 0.1], np.eye(4)),)
+    one = CarriedObject("bar", bar, "left", at(0), ("right",), Source.SERVICE, held_by=("right",))
+    objects = SceneObjects().attach_new(one)
+    assert objects.parted(load_urdf(urdf, joints=["rail"])) == ""
+    assert "'bar' is held by 'left' and 'right', which left_joint move" in objects.parted(
+        load_urdf(urdf, joints=["rail", "left_joint"])
+    )
+    assert "left_joint, right_joint" in objects.parted(load_urdf(urdf))
+    assert SceneObjects().attach_new(replace(one, held_by=())).parted(load_urdf(urdf)) == ""

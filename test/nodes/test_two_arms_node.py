@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
-from node_harness import RunningNode, joints
+from node_harness import RunningNode, joints, marker
 from running_node import shared
 
 from gpu_planners_msgs.srv import PlanMotion
@@ -54,3 +54,31 @@ def test_both_arms_move_and_keep_clear_of_each_other(running):
 def test_a_goal_for_one_arm_alone_names_the_joints_that_it_lacks(running):
     response = running.plan(PlanMotion.Request(start=joints(START, NAMES), joint_goals=[joints(GOAL[:2], NAMES[:2])]))
     assert response.code != PlanMotion.Response.SUCCESS and "right_shoulder" in response.message
+
+
+def test_what_both_hands_hold_is_refused_by_name_until_one_lets_it_go(running):
+    from gpu_planners_msgs.msg import AttachedObject
+    from gpu_planners_msgs.srv import AttachObjects
+
+    if not hasattr(AttachedObject(), "held_by"):
+        pytest.skip("gpu_planners_msgs is older: run make setup")
+    client = running.client_node.create_client(AttachObjects, "/arm_planner/attach_objects")
+    assert client.wait_for_service(10)
+
+    def attach(**fields):
+        bar = AttachedObject(
+            name="bar", link="left_fore", shapes=[marker(frame="", scale=(0.05, 0.05, 0.05))], **fields
+        )
+        bar.shapes[0].pose.position.y = 0.0
+        sent = client.call_async(AttachObjects.Request(attach=[bar]))
+        running.wait_until(sent.done, 20)
+        return sent.result()
+
+    assert attach(held_by=["right_fore"]).code == 1
+    response = ask(running)
+    assert response.code == -19 and response.status == "refused", response.message
+    for part in ("'bar' is held by 'left_fore' and 'right_fore'", "left_shoulder", "right_elbow", "have one let it go"):
+        assert part in response.message
+    assert attach(held_by=["nobody"]).code == -18
+    assert attach(touch_links=["right_fore"]).code == 1
+    assert ask(running).code == 1

@@ -35,10 +35,10 @@ from .spline import first_contact as contact_on_path
 
 SHORTEST_S = 5e-3  # a stretch that is not proven free and is no longer counts as not free
 THICKER = 2 * TUBE  # by which the robot is thicker, so that this checker's packed obstacles are its own
-SHARE = 0.5  # of the time limit, for the search among what stands
+SHARE, LATEST = 0.5, 0.8  # of the time limit: for the search among what stands, and when the last search ends
 LONGER = 1.1  # times what a motion took, for which the next one keeps clear of obstacles
 ROUNDS = 3  # of searches among what obstacles pass over while a motion lasts
-WAIT_S, WAITS = 0.25, 80  # steps of waiting before the motion, and how many are tried
+WAITS_S = 0.25 * 1.5 ** np.arange(12)  # at the start, that are tried: up to 22 s
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,10 +192,11 @@ def solve(
     the obstacles pass over while such a motion lasts; and the first one after a wait at the start. What is found is
     proven for when it was found.
     """
-    until, standing = time.monotonic() + settings.time_limit_s, checker.world
+    began, standing = time.monotonic(), checker.world
+    until, latest = began + settings.time_limit_s, began + LATEST * settings.time_limit_s
 
     def search(share=1.0):
-        left = max(share * (until - time.monotonic()), LEAST_TIME_S)
+        left = max(share * (latest - time.monotonic()), LEAST_TIME_S)
         return planner(start, goals, checker, replace(settings, time_limit_s=left), seed=seed)
 
     def contact(motion):
@@ -210,7 +211,7 @@ def solve(
         return Found(direct, first)
     try:
         for _ in range(ROUNDS):
-            if time.monotonic() + LEAST_TIME_S > until:
+            if time.monotonic() + LEAST_TIME_S > latest:
                 break
             begin = clock()
             last = begin + LONGER * motion.duration + slack
@@ -223,12 +224,12 @@ def solve(
                 return Found(result, motion)
     finally:
         checker.world = standing
-    for wait in WAIT_S * np.arange(1, WAITS + 1):
+    for wait in WAITS_S.tolist():
         waits = after_waiting(first, wait)
         met, text = contact(waits)
         if not text:
             return Found(direct, waits, f"it waits {wait:g} s for what moves")
-        if met <= wait or clock() + wait > max(one.ends for one in obstacles):
+        if met <= wait or clock() + wait > max(one.ends for one in obstacles) or time.monotonic() > until:
             break
     return Found(direct, None, f"no motion is proven free of what moves: at once, {why}; after a wait, {text}")
 

@@ -50,13 +50,14 @@ def _link_pose(arm, link):
 
 def _attached(arm: ArmServices, objects: SceneObjects, one: AttachedObject) -> SceneObjects:
     robot = arm.scene.require_robot()
-    for link in (one.link, *one.touch_links):
+    held_by = tuple(getattr(one, "held_by", ()))  # interfaces built before lack it
+    for link in (one.link, *one.touch_links, *held_by):
         if link not in robot.link_names:
             raise RequestError(
                 codes.INVALID_LINK_NAME, f"attached object '{one.name}': robot '{robot.name}' has no link '{link}'"
             )
     if not one.shapes:
-        return objects.attach(one.name, one.link, _link_pose(arm, one.link), one.touch_links)
+        return objects.attach(one.name, one.link, _link_pose(arm, one.link), one.touch_links, held_by)
     pieces: list[ConvexShape] = []
     for number, marker in enumerate(one.shapes):
         what = f"shape {number} of attached object '{one.name}'"
@@ -66,5 +67,7 @@ def _attached(arm: ArmServices, objects: SceneObjects, one: AttachedObject) -> S
             T_root_frame = _link_pose(arm, frame) if known else frame_transform(arm.scene.frames, frame, what)
             T_link_frame = np.linalg.inv(_link_pose(arm, one.link)) @ T_root_frame
         pieces += marker_shapes(marker, what, T_link_frame @ pose_of(marker.pose, what))
-    touch_links = tuple(one.touch_links)
-    return objects.attach_new(CarriedObject(one.name, tuple(pieces), one.link, np.eye(4), touch_links, Source.SERVICE))
+    touch_links, source = (*one.touch_links, *held_by), Source.SERVICE
+    return objects.attach_new(
+        CarriedObject(one.name, tuple(pieces), one.link, np.eye(4), touch_links, source, held_by=held_by)
+    )

@@ -15,7 +15,7 @@ from ...arm import CollisionChecker
 from ...arm.control import moving
 from ...arm.planners.settings import LEAST_TIME_S, PlannerSettings
 from ...arm.trajectory import Trajectory, time_parameterize
-from ...errors import RobotDescriptionError, one_line
+from ...errors import ObstacleError, RobotDescriptionError, one_line
 from ..common.request_error import RequestError, answered_with, check_count
 from ..common.ros import seconds
 from . import codes, conversions
@@ -124,6 +124,8 @@ def asked_scene(
     start = conversions.configuration(robot, positions, "the start", START_INVALID)
     objects = scene.objects_for(request)
     checker = scene.checker_for(objects, margin, positions, group)
+    if text := objects.parted(checker.robot):
+        raise ObstacleError(text)
     return objects, checker, scene.frames_of(checker.robot), start
 
 

@@ -278,9 +278,9 @@ class PlanningScene:
         on_time = not movers or (motion.judged is not None and abs(zero - motion.judged) <= slack / 2)
         if same and on_time:
             return ""
-        checker, met = self.checker_for(self.objects, motion.margin, others, group), ""
-        checker.world = self.objects.still
-        if not same:
+        checker = self.checker_for(self.objects, motion.margin, others, group)
+        checker.world, met = self.objects.still, self.objects.parted(checker.robot)
+        if not same and not met:
             met = first_contact(checker, motion.curve.remaining_path(phase))
         met = met or moving.first_contact(checker, motion.curve, movers, zero, phase, slack)
         if not met:

@@ -22,6 +22,7 @@ from ...arm.collision.world import Piece
 from ...arm.control.moving import MovingObstacle
 from ...arm.geometry.bricks import Bricks
 from ...arm.geometry.shapes import ConvexShape, check_pose
+from ...arm.robot.modified_dh import path_to_root
 from ...errors import ObstacleError, shortened, shown
 
 ALWAYS = np.inf  # `expires` of objects that stay
@@ -96,6 +97,7 @@ class CarriedObject:
     """An object that a link carries.
 
     pose: (4, 4) T_link_object, metres; touch_links: links that it may touch besides `link`; others as of SceneObject
+    held_by: links, of touch_links, that hold it as `link` does
     """
 
     name: str
@@ -105,6 +107,7 @@ class CarriedObject:
     touch_links: tuple[str, ...]
     source: Source
     parts: dict[str, np.ndarray] = field(default_factory=dict)
+    held_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,14 +181,22 @@ class SceneObjects:
 
         return replace(self, standing={name: earlier(one) for name, one in self.standing.items()})
 
-    def attach(self, name: str, link: str, T_root_link: np.ndarray, touch_links: Iterable[str] = ()) -> "SceneObjects":
+    def attach(
+        self,
+        name: str,
+        link: str,
+        T_root_link: np.ndarray,
+        touch_links: Iterable[str] = (),
+        held_by: Iterable[str] = (),
+    ) -> "SceneObjects":
         """Have the link, at (4, 4) T_root_link, carry an object from where it stands. ObstacleError for voxels, and for
         an object that moves."""
         one = self._standing(name)
         if one.drift is not None:
             raise ObstacleError(f"'{name}' moves: say where it stands, with no velocity, before a link takes it up")
         T_link_object = np.linalg.inv(check_pose(name, T_root_link)) @ one.pose
-        carried = CarriedObject(name, _solid(one), link, T_link_object, tuple(touch_links), one.source, one.parts)
+        touched, held = (*touch_links, *held_by), tuple(held_by)
+        carried = CarriedObject(name, _solid(one), link, T_link_object, touched, one.source, one.parts, held)
         return self._without({name}).attach_new(carried)
 
     def attach_new(self, one: CarriedObject) -> "SceneObjects":
@@ -201,6 +212,22 @@ class SceneObjects:
         one = self.carried_object(name)
         put = SceneObject(name, one.pieces, check_pose(name, T_root_link) @ one.pose, one.source, parts=one.parts)
         return self._without({name}).add(put)
+
+    def parted(self, robot: RobotModel) -> str:
+        """Which carried object the robot's planning joints would tear from one of the links that hold it, as a text; ""
+        where they move these links as one."""
+        for one in self.carried.values():
+            for link in one.held_by:
+                hands = (robot.link_frame[robot.link_index(each)] for each in (one.link, link))
+                first, second = (set(path_to_root(robot.frames, int(frame))) for frame in hands)
+                moved = {robot.joint_names[robot.frames["joint"][frame]] for frame in first ^ second}
+                if moved:
+                    names = shortened(", ".join(name for name in robot.joint_names if name in moved))
+                    return (
+                        f"'{one.name}' is held by '{one.link}' and '{link}', which {names} move relative to each "
+                        "other, and no motion is planned that keeps an object in two hands: have one let it go"
+                    )
+        return ""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from moveit_msgs.msg import (
 )
 
 from ...arm import CollisionChecker
-from ...errors import error_text
+from ...errors import ObstacleError, error_text
 from ..arm import codes
 from ..arm.arm_services import ArmServices, Planned
 from ..arm.move_run import MotionUnderWay, Task, TaskPlan
@@ -200,6 +200,8 @@ class MoveItServer:
             checker = self._checker(reference, group)
         else:
             checker = cartesian_path.blind_checker(reference.robot, values.device)
+        if text := reference.objects.parted(checker.robot):
+            raise ObstacleError(text)
         start = scenes.complete(checker.robot, reference.positions, "the start state")
         return MotionQuery(request, values, checker, reference, start, self._scene.limits)
 
