@@ -98,7 +98,7 @@ def _queries(poses, context):
     rows = [Row(case, "gpu_planners, astar, cpu", figures | {"solved": float(np.isfinite(costs).mean())}, taken)]
     if poses.map.rows <= 500:
         taken, theirs = [], []
-        for start, goal in list(zip(ends[2::2], ends[3::2]))[:3]:
+        for start, goal in list(zip(ends[2::2], ends[3::2]))[: 1 if context.quick else 3]:
             began = time.perf_counter()
             theirs.append(plain_dijkstra(planner, start, goal))
             taken.append(time.perf_counter() - began)
