@@ -40,6 +40,7 @@ SHARE = 0.5  # of the agents with a turn that have been at their goals, when all
 LASTS = 8  # steps for each of many agents that they plan together for
 WHOLE_LASTS = 1024  # the same if they are all agents of their part of the map
 JAM = 0.5  # of them have to be stalled too, if they are to be more than before
+TRIES = 4  # plans of agents that take turns, of which the best one is followed
 RECENT = 64  # steps after a plan in which whoever is stuck again plans with twice as many
 FIRST = -(1 << 27)  # a cost below that of all options
 ALL, TURNS, ONE = range(3)  # what is planned: that all are at their goals, that some come there, that one does
@@ -110,14 +111,36 @@ class _Group:
         has_turn = turns_of(order, *ways) | self.map.narrow[instance.start]
         instance.goal[~has_turn] = instance.field[~has_turn] = -1
         self.wanted = instance.goal >= 0
-        first = np.r_[order[has_turn[order]], order[~has_turn[order]]]
-        self.search = TreeSearch(instance, np.arange(len(m)), model, seed, once=True, first=first)
+        self._seed, self._first = seed, np.r_[order[has_turn[order]], order[~has_turn[order]]]
+        self.search = self._turns(seed)
 
-    def take_plan(self):
-        self.visits = visits_without_loops(self.search.tiles(), len(self._instance.place))
-        self.at, self.left = self.visits.first[:-1].copy(), np.zeros(len(self._instance.place) + 1, np.int32)
+    def _turns(self, seed):
+        members = np.arange(len(self.members))
+        return TreeSearch(self._instance, members, self._model, seed, once=True, first=self._first)
+
+    def take_plan(self, memory_limit_bytes):
+        """Follow the plan that was found, or, where agents take turns, the best one of a few."""
+        faces, plans = self.headings[0], [self.search.tiles()]
+        if self.aim == TURNS:
+            for seed in range(self._seed + 1, self._seed + TRIES):
+                search = self._turns(seed)
+                search.go_on(max(1, EFFORT // len(faces)), memory_limit_bytes)
+                plans.append(search.tiles())
+        best, most = None, -1.0
+        for tiles in plans:
+            self.visits = visits_without_loops(tiles, len(self._instance.place))
+            self.at, self.left = self.visits.first[:-1].copy(), np.zeros(len(self._instance.place) + 1, np.int32)
+            self._time(faces)
+            if (errands := self._errands()) > most:
+                best, most = (self.visits, self.at, self.left, self.tiles, self.headings), errands
+        self.visits, self.at, self.left, self.tiles, self.headings = best
         self.search, self.idle = None, 0
-        self._time(self.headings[0])
+
+    def _errands(self):
+        """A step, until they plan anew."""
+        came = np.maximum.accumulate(self.tiles == self.goals, axis=0)[:, self.wanted].sum(axis=1)
+        tick = int(np.argmax(came >= min(came[-1], max(1, SHARE * self.wanted.sum()))))
+        return came[tick] / max(1, tick)
 
     def _time(self, headings):
         """Time the rest of the plan anew: whoever is late is waited for."""
@@ -208,7 +231,7 @@ def _search_once(model: Model, memory_limit_bytes: int) -> None:
     for aim in (ALL, TURNS):
         group.look_for(aim, agents, Progress(*np.zeros((len(Progress._fields), 2), np.int64)), model, 0)
         if group.search.go_on(EFFORT, memory_limit_bytes) == lacam.SOLVED:
-            group.take_plan()
+            group.take_plan(memory_limit_bytes)
 
 
 class Deadlocks:
@@ -328,7 +351,7 @@ class Deadlocks:
         most = MOST_EFFORT if count <= FEW else TURNS_EFFORT
         tired = ended != lacam.MORE or (count > 2 and group.effort >= most)
         if ended == lacam.SOLVED or (tired and group.aim == TURNS and group.search.gets_on):
-            group.take_plan()
+            group.take_plan(self._memory)
         elif tired and group.aim == ALL and (ended == lacam.EXHAUSTED or count > FEW):
             self._hopeless = group.key
             group.look_for(self._less(group), agents, progress, self._model, step)
