@@ -6,6 +6,7 @@ from gpu_planners_msgs.srv import PlanMotion
 from ..common.actions import LongAction
 from . import codes
 from .arm_services import ArmServices
+from .kept import constraints_of
 from .move_run import Task
 from .plan_service import group_of
 
@@ -31,7 +32,8 @@ def offer_move(arm: ArmServices) -> None:
 
         replans, replaces = int(goal.request.replans), arm.values.goals_while_moving != "none"
         group = group_of(goal.request)
-        task = Task("~/move", replans, plan, feed_back, end, group=group, plan_from=plan, replaces=replaces)
+        plan_from = None if constraints_of(goal.request) else plan  # the way from a motion under way keeps none
+        task = Task("~/move", replans, plan, feed_back, end, group=group, plan_from=plan_from, replaces=replaces)
         arm.executing.start(task)
         return lambda: arm.executing.cancel(task)
 

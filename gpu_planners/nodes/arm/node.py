@@ -36,6 +36,7 @@ from .dragged_goals import DraggedGoals
 from .executing import Executing
 from .given_limits import given_limits, limit_facts
 from .joint_states import JointStates
+from .kept import planner_for
 from .marker_objects import check_markers
 from .motion_display import MotionDisplay
 from .move_action import offer_move
@@ -356,7 +357,7 @@ class ArmPlannerNode(PlannerNode):
             if not request.ignore_scene:
                 self.require_known_scene("; publish what is right, call ~/forget_sources, or ask with ignore_scene")
             group = self.scene.group_named(plan_service.group_of(request)) if self.scene.robot else ""
-            self.prepare_planner(request.planner or self.values.planner, group)
+            self.prepare_planner(planner_for(request, self.values.planner), group)
         planned = None
         try:
             planned = answer(self, request, response)

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,14 @@ from gpu_planners_msgs.msg import BlockedPair
 from gpu_planners_msgs.srv import PlanMotion
 
 from ...arm import CollisionChecker
+from ...arm.constraints import KeepingChecker
 from ...arm.control import moving
 from ...arm.planners.settings import LEAST_TIME_S, PlannerSettings
 from ...arm.trajectory import Trajectory, time_parameterize
 from ...errors import ObstacleError, RobotDescriptionError, one_line
 from ..common.request_error import RequestError, answered_with, check_count
 from ..common.ros import seconds
-from . import codes, conversions
+from . import codes, conversions, kept
 from .arm_services import ArmServices, Planned
 from .parameters import PLANNERS, ArmParameters, settings_on
 from .payload import torque_limits
@@ -43,19 +45,24 @@ def answer(arm: ArmServices, request: PlanMotion.Request, response: PlanMotion.R
         objects, checker, frames, start = asked_scene(arm, request, margin)
     if objects.movers:
         checker.world = objects.still
+    rule = kept.kept(kept.constraints_of(request), checker.robot, frames)
     goals, goal_of = _goals(request, checker, frames, start, values, until)
     left, late = until - time.monotonic(), f"the time limit of {settings.time_limit_s:g} s was reached"
     if left < LEAST_TIME_S:
         raise RequestError(codes.TIMED_OUT, f"{late} before the search began")
     settings = replace(settings_on(checker.device, settings), time_limit_s=left)
-    solve, motion = PLANNERS[name].solve, None
+    solve: Any = PLANNERS[name].solve
+    proving: Any = checker
+    if rule is not None:
+        solve, proving = partial(solve, constraints=rule), KeepingChecker(checker, rule)
+    motion = None
     if objects.movers:
         found = moving.solve(
             start,
             goals,
             checker,
             objects.movers,
-            lambda path: timed(checker, path, scaling, values),
+            lambda path: timed(proving, path, scaling, values),
             settings,
             request.seed,
             values.moving_slack_s,
@@ -79,7 +86,7 @@ def answer(arm: ArmServices, request: PlanMotion.Request, response: PlanMotion.R
     if objects.movers and motion is None:
         response.code, response.status, response.message = codes.PLANNING_FAILED, "refused", found.message
         return None
-    robot, trajectory = checker.robot, motion or timed(checker, result.path, scaling, values)
+    robot, trajectory = checker.robot, motion or timed(proving, result.path, scaling, values)
     response.path = conversions.path_message(robot, result.path)
     response.trajectory = conversions.trajectory_message(robot, trajectory)
     response.path_length, response.goal_index = float(result.cost), goal_of[result.goal_index]
@@ -134,8 +141,11 @@ def group_of(request: Any) -> str:
     return getattr(request, "group", "")
 
 
-def timed(checker: CollisionChecker, path: np.ndarray, scaling: Sequence[float], values: ArmParameters) -> Trajectory:
-    """A path (K, dof) with times. scaling: fractions of the velocity and acceleration limits"""
+def timed(checker: Any, path: np.ndarray, scaling: Sequence[float], values: ArmParameters) -> Trajectory:
+    """A path (K, dof) with times. checker: a CollisionChecker or a KeepingChecker
+
+    scaling: fractions of the velocity and acceleration limits
+    """
     velocity, acceleration = checker.robot.velocity * scaling[0], checker.robot.acceleration * scaling[1]
     jerk = checker.robot.jerk_limits(acceleration, values.jerk_time_s)
     torques = torque_limits(checker.robot, values)
@@ -144,7 +154,7 @@ def timed(checker: CollisionChecker, path: np.ndarray, scaling: Sequence[float],
 
 def planner_of(values: ArmParameters, request: Any) -> tuple[str, PlannerSettings]:
     """Name and settings of the planner that a request names, or else the parameter."""
-    name = request.planner or values.planner
+    name = kept.planner_for(request, values.planner)
     if name not in PLANNERS:
         raise RequestError(codes.FAILURE, f"unknown planner '{name}'; known are {', '.join(PLANNERS)}")
     chosen = getattr(values, name)
