@@ -1,16 +1,18 @@
-"""Inverse kinematics: one pose, and many at once, on robots of example-robot-data; pinocchio's CLIK as the peer.
+"""Inverse kinematics: one pose, and many at once; pinocchio's CLIK as the peer.
 
-Every solution is placed by pinocchio, and its limits are looked at. Needs no shared data.
+Robots of example-robot-data; where that is not installed, a Panda, a UR5 and a Fetch of the shared data. Limits of all
+solutions are looked at, and pinocchio places them, some thousands where there are more.
 """
 
 import time
 
 import numpy as np
 
-from gpu_planners.arm import CollisionChecker, CollisionWorld
+from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
 
 from . import coal_peer, robots
 from .harness import Benchmark, Row, median, percentile, progress, seconds
+from .problems import load_problems, robot_files
 
 ROBOTS = ("panda", "ur5", "xarm7", "tiago")  # of `robots.ROBOTS`
 BOXES = ((0.55, 0.35, 0.3), (0.55, -0.35, 0.5), (-0.45, 0.0, 0.6))  # centres, metres; edges of 25 cm
@@ -18,6 +20,8 @@ WANTED = 1e-6  # m and rad
 CLIK_STEPS = {0.1: 1000, 1.0: 100}  # length of a step, as in pinocchio's example and Newton's: iterations at most
 CLIK_DAMPING = 1e-12
 CLIK_STARTS = 100
+PLACED = 2000  # poses whose solutions pinocchio places, at most
+MANY = {"cpu": (1000,), "cuda": (100, 1000, 100_000)}  # poses at once
 
 
 class PinocchioArm:
@@ -69,34 +73,56 @@ class PinocchioArm:
 
 
 def inverse_kinematics(context):
-    """Rows of one pose and of 1000 poses, for each robot, and of the peer."""
-    rows = []
-    for name in ROBOTS:
-        title = robots.ROBOTS[name].title
-        missing = robots.unavailable(name) or coal_peer.unavailable()
-        if missing:
-            rows.append(Row(title, "gpu_planners", note=missing))
-            continue
-        rig = robots.rig(name)
-        robot, tip = rig.model, rig.tips[0]
-        arm = PinocchioArm(rig, tip)
+    """Rows of one pose and of many poses, for each robot, and of the peer."""
+    rows, unplaced = [], coal_peer.unavailable()
+    for title, robot, tip, rig in _robots():
+        arm = None if unplaced or rig is None else PinocchioArm(rig, tip)
         checker = CollisionChecker(robot, _boxes(), "cpu")
-        poses = _free_poses(robot, checker, tip, 1000)
         for device, missing in context.asked_for():
             if missing:
                 rows.append(Row(title, f"gpu_planners, {device}", note=missing))
                 continue
-            rows.append(_one(title, robot, arm, tip, checker, poses[: 30 if context.quick else 200], device))
-            rows += [
-                _many(f"{title}, {len(poses)} poses, {what}", robot, arm, tip, poses, context.quick, device, **options)
-                for what, options in (
-                    ("1 solution", dict(solutions=1)),
-                    ("1 free of collision", dict(solutions=1, checker=checker)),
-                    ("8 free of collision", dict(solutions=8, checker=checker)),
-                )
+            on, sizes = checker.on(device), MANY[device.partition(":")[0]]
+            poses = _free_poses(robot, on, tip, max(sizes))
+            rows.append(_one(title, robot, arm, tip, on, poses[: 30 if context.quick else 200], device))
+            kinds = {
+                "1 solution": dict(solutions=1),
+                "1 free of collision": dict(solutions=1, checker=on),
+                "8 free of collision": dict(solutions=8, checker=on),
+            }
+            asked = [
+                (poses[:size], what)
+                for size in sizes
+                for what in kinds
+                if size == 1000 or what == "1 free of collision"
             ]
-        rows += [_peer(title, robot, arm, poses[: 10 if context.quick else 50], step) for step in CLIK_STEPS]
+            asked.append((_any_poses(robot, tip, max(sizes)), "1 free of collision, of any configurations"))
+            for some, what in asked:
+                options = kinds[what.partition(",")[0]]
+                rows.append(
+                    _many(
+                        f"{title}, {len(some)} poses, {what}", robot, arm, tip, some, context.quick, device, **options
+                    )
+                )
+        if arm:
+            poses = _free_poses(robot, checker, tip, 50)
+            rows += [_peer(title, robot, arm, poses[: 10 if context.quick else 50], step) for step in CLIK_STEPS]
     return rows
+
+
+def _robots():
+    """Yield title, robot, tip, Rig or None."""
+    found = [name for name in ROBOTS if not robots.unavailable(name)]
+    for name in found:
+        rig = robots.rig(name)
+        yield robots.ROBOTS[name].title, rig.model, rig.tips[0], rig
+    for name in () if found else ("panda", "ur5", "fetch"):
+        if name in robots.SHARED:
+            robot = robots.shared(name)[0].model
+        else:
+            urdf, srdf = robot_files(name)
+            robot = load_urdf(urdf, srdf, [urdf.parent], list(load_problems(name)[0].joint_names))
+        yield f"{name} of the shared data", robot, robot.tip_link, None
 
 
 def _one(name, robot, arm, tip, checker, poses, device):
@@ -118,7 +144,9 @@ def _many(case, robot, arm, tip, poses, quick, device, **options):
 
     answers = [found.q for found in solve()]
     taken = seconds(solve, 3 if quick else 7)
-    figures = {"time_ms": 1e3 * median(taken), "solution_rate": sum(map(len, answers)) / median(taken)}
+    of_second = 1 / median(taken)
+    figures = {"time_ms": 1e3 * median(taken), "pose_rate": len(poses) * of_second}
+    figures["solution_rate"] = sum(map(len, answers)) * of_second
     return Row(case, f"gpu_planners, {device}", figures | _checked(robot, arm, poses, answers))
 
 
@@ -140,15 +168,17 @@ def _peer(name, robot, arm, poses, step):
 
 
 def _checked(robot, arm, poses, answers):
-    """Figures of the answers, by pinocchio."""
+    """Figures of the answers; errors by pinocchio, where it is there."""
     assert all((q >= robot.lower).all() and (q <= robot.upper).all() for q in answers)
-    errors = np.array([arm.miss(row, T) for q, T in zip(answers, poses) for row in q]).reshape(-1, 2).max(axis=0)
-    return {
+    figures = {
         "solved": float(np.mean([len(q) > 0 for q in answers])),
         "solutions": float(np.mean([len(q) for q in answers])),
-        "error_um": 1e6 * float(errors[0]),
-        "error_urad": 1e6 * float(errors[1]),
     }
+    if arm:
+        placed = zip(answers[:PLACED], poses)
+        errors = np.array([arm.miss(row, T) for q, T in placed for row in q]).reshape(-1, 2).max(axis=0)
+        figures |= {"error_um": 1e6 * float(errors[0]), "error_urad": 1e6 * float(errors[1])}
+    return figures
 
 
 def _boxes():
@@ -166,6 +196,11 @@ def _free_poses(robot, checker, tip, count):
     return robot.link_poses(q[checker.configurations_valid(q)][:count])[tip]
 
 
+def _any_poses(robot, tip, count):
+    """(count, 4, 4) poses of random configurations: some have no answer that touches nothing."""
+    return robot.link_poses(np.random.default_rng(0).uniform(robot.lower, robot.upper, (count, robot.dof)))[tip]
+
+
 BENCHMARKS = (
     Benchmark(
         "inverse_kinematics",
@@ -176,6 +211,7 @@ BENCHMARKS = (
         {
             "time_ms": "ms",
             "time_p95_ms": "ms",
+            "pose_rate": "rate",
             "solution_rate": "rate",
             "solved": "share",
             "solutions": "ratio",

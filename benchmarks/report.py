@@ -113,6 +113,7 @@ HEADINGS = {
     "least": "fewest of an agent",
     "longest": "longest without one, steps",
     "open_ms": "opened, ms",
+    "pose_rate": "poses/s",
     "query_ms": "query, ms",
     "query_p95_ms": "p95",
     "time_s": "time, s",
