@@ -363,6 +363,18 @@ def spline():
     return Spline.of(trajectory())
 
 
+def mover():
+    from gpu_planners.arm.control.moving import MovingObstacle
+
+    return MovingObstacle("cart", (shape(),), (0.0, 0.0, 0.1))
+
+
+def quick():
+    from gpu_planners.arm import rrt_connect
+
+    return rrt_connect.Settings(time_limit_s=0.5)
+
+
 def settings_of(hint):
     """Settings that end soon, of the kind that an annotation names; None where it names none."""
     for kind in (*typing.get_args(hint), hint):
@@ -559,6 +571,18 @@ WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what 
         ([0, 1], "grids.walk.goal grids.costs_to_goal.goal grids.broken_paths.goals"),
         (TILES, "grids.broken_paths.starts"),
         ([0.0, 1.0], "Spline.times"),
+        (lambda: (shape(),), "MovingObstacle.pieces"),
+        ([0.0, 0.0, 0.1], "MovingObstacle.velocity"),
+        (0.0, "MovingObstacle.during.begin MovingObstacle.during.end MovingObstacle.since"),
+        (lambda: [mover()], "moving.first_contact.obstacles moving.solve.obstacles"),
+        (0.0, "moving.first_contact.begin moving.first_contact.time moving.first_contact.slack moving.solve.slack"),
+        (spline, "moving.first_contact.curve"),
+        (checker, "moving.first_contact.checker moving.solve.checker"),
+        ([0.0, 0.0], "moving.solve.start"),
+        ([0.5, 0.5], "moving.solve.goals"),
+        (quick, "moving.solve.settings"),
+        (lambda: lambda path: trajectory(), "moving.solve.timed"),
+        (lambda: lambda: 0.0, "moving.solve.clock"),
         ([[0.0, 0.0], [1.0, 1.0]], "Spline.positions"),
         ([0.0, 0.5], "Spline.at.times Trajectory.at.times"),
         (lambda: spline().at, "Simulation.advance.reference"),
@@ -656,6 +680,7 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "MapRows": lambda: gpu_planners.grid.MapRows.of_grid(grid()),
     "Guidance": guidance,
     "Spline": spline,
+    "MovingObstacle": mover,
     "Simulation": simulation,
     "Dataset": dataset,
     "Recipe": recipe,

@@ -19,16 +19,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arguments import checked, numbers
+from ...arguments import checked, instance, numbers
 from ...errors import ObstacleError, SettingsError, shown
 from ...ranges import GREATEST_LENGTH
+from ..collision.checker import CollisionChecker
 from ..collision.world import CollisionWorld, Piece
+from ..constraints import Constraint
 from ..geometry.sweeps import moved_by, swept
 from ..motion.played import TUBE, refined
 from ..motion.timing import body_checker
 from ..planners import rrt_connect
 from ..planners.result import PlanningResult
-from ..planners.settings import LEAST_TIME_S
+from ..planners.settings import LEAST_TIME_S, PlannerSettings
+from ..planners.table import PLANNERS
 from ..trajectory import Trajectory
 from .spline import Spline
 from .spline import first_contact as contact_on_path
@@ -41,8 +44,8 @@ ROUNDS = 3  # of searches among what obstacles pass over while a motion lasts
 WAITS_S = 0.25 * 1.5 ** np.arange(12)  # at the start, that are tried: up to 22 s
 
 
-@dataclass(frozen=True, eq=False)
 @checked(ObstacleError)
+@dataclass(frozen=True, eq=False)
 class MovingObstacle:
     """An obstacle that moves evenly and does not turn.
 
@@ -121,6 +124,7 @@ def first_contact(
     The robot is where the quintics through the points have it. A curve whose points lack accelerations may be played in
     any way: it must be free of all that obstacles pass over from its beginning on.
     """
+    instance("checker", checker, CollisionChecker, "a CollisionChecker")
     return _contact(checker, curve, obstacles, begin, time, slack)[1]
 
 
@@ -179,12 +183,13 @@ def solve(
     seed: int = 0,
     slack: float = 0.0,
     clock: Callable[[], float] = lambda: 0.0,
-    planner: Callable[..., PlanningResult] = rrt_connect.solve,
+    planner: str = "rrt_connect",
+    constraints: Constraint | None = None,
 ) -> Found:
     """Plan a timed motion among obstacles that stand, those of the checker's world, and others that move.
 
-    start, goals, seed: as of the planners; planner: `solve` of one, settings: its own, whose time limit all searches
-        share
+    start, goals, seed: as of the planners; planner: name of one; settings: its own, whose time limit all searches share
+    constraints: as of rrt_connect, the only planner that takes them
     timed: path (K, dof) -> Trajectory, by the same checker
     clock: -> seconds on the obstacles' clock when the motion begins, if it begins now; slack: as of first_contact
 
@@ -192,20 +197,33 @@ def solve(
     the obstacles pass over while such a motion lasts; and the first one after a wait at the start. What is found is
     proven for when it was found.
     """
+    if planner not in PLANNERS:
+        raise SettingsError(f"planner is {shown(planner)}; allowed: {', '.join(PLANNERS)}")
+    if constraints is not None and planner != "rrt_connect":
+        raise SettingsError(f"planner is {shown(planner)}; allowed: 'rrt_connect', where there are constraints")
+    kept: dict[str, Any] = {} if constraints is None else {"constraints": constraints}
+    instance("settings", settings, PlannerSettings, "Settings of a planner")
+    instance("checker", checker, CollisionChecker, "a CollisionChecker")
     began, standing = time.monotonic(), checker.world
     until, latest = began + settings.time_limit_s, began + LATEST * settings.time_limit_s
 
     def search(share=1.0):
         left = max(share * (latest - time.monotonic()), LEAST_TIME_S)
-        return planner(start, goals, checker, replace(settings, time_limit_s=left), seed=seed)
+        return PLANNERS[planner].solve(start, goals, checker, replace(settings, time_limit_s=left), seed=seed, **kept)
+
+    def now():
+        return float(numbers("clock()", clock(), ()))
+
+    def timed_motion(path):
+        return instance("timed(path)", timed(path), Trajectory, "a Trajectory")
 
     def contact(motion):
-        return _contact(checker, Spline.of(motion), obstacles, clock(), 0.0, slack)
+        return _contact(checker, Spline.of(motion), obstacles, now(), 0.0, slack)
 
     direct = search(SHARE)
     if not direct.solved:
         return Found(direct, None)
-    first = motion = timed(direct.path)
+    first = motion = timed_motion(direct.path)
     why = contact(first)[1]
     if not why:
         return Found(direct, first)
@@ -213,13 +231,13 @@ def solve(
         for _ in range(ROUNDS):
             if time.monotonic() + LEAST_TIME_S > latest:
                 break
-            begin = clock()
+            begin = now()
             last = begin + LONGER * motion.duration + slack
             checker.world = world_during(obstacles, begin - slack, last, standing)
             result = search()
             if not result.solved:
                 break
-            motion = timed(result.path)
+            motion = timed_motion(result.path)
             if not contact(motion)[1]:
                 return Found(result, motion)
     finally:
@@ -229,7 +247,7 @@ def solve(
         met, text = contact(waits)
         if not text:
             return Found(direct, waits, f"it waits {wait:g} s for what moves")
-        if met <= wait or clock() + wait > max(one.ends for one in obstacles) or time.monotonic() > until:
+        if met <= wait or now() + wait > max(one.ends for one in obstacles) or time.monotonic() > until:
             break
     return Found(direct, None, f"no motion is proven free of what moves: at once, {why}; after a wait, {text}")
 

@@ -67,7 +67,8 @@ def answer(arm: ArmServices, request: PlanMotion.Request, response: PlanMotion.R
             request.seed,
             values.moving_slack_s,
             _begins(arm, request),
-            solve,
+            name,
+            rule,
         )
         result, motion = found.result, found.trajectory
     else:
