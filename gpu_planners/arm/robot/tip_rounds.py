@@ -295,7 +295,7 @@ class Rounds(ABC):
             after = self._next(before)
             late = self._search(before, after, deadline)
             waiting = self._choose(before, after, late)
-            if len(waiting) < self._searches.slots:
+            if 0 < len(waiting) < self._searches.slots:
                 self._keep(waiting, after)
             before = after
 
