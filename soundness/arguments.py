@@ -50,10 +50,14 @@ MADE_HERE = (  # classes that the package makes: nobody calls their constructors
 INNER = {
     "PathSet.of_moves",
     "CollisionChecker.device_scene",
+    "CollisionChecker.judge_on_device",
+    "KeepingChecker.device_scene",
     "BandedPlanner.update",
     "PoseGrid.with_costs",
 }  # engines; what never works
-OWN = {"njit", "lean_njit", "cuda_jit", "told_if_slow", "shown", "shortened"}  # for the package's own code
+OWN = set(  # for the package's own code
+    "njit lean_njit cuda_jit told_if_slow shown shortened error_text is_out_of_memory one_line".split()
+)
 URDF = """<robot name="two"><link name="base"/>
 <link name="one"><inertial><mass value="1"/><inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial>
 <collision><origin xyz="0.25 0 0"/><geometry><box size="0.5 0.05 0.05"/></geometry></collision></link>
@@ -481,7 +485,11 @@ CONSTRAINTS = ("Upright", "Constraint", "Orientation", "Within", "Position", "Ti
 WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what works, or a function that makes it
     name: value
     for value, names in (
-        ([0.1, 0.2], "CollisionChecker.colliding_pairs.q Simulation.reset.q cartesian.shifted.q Spline.nearest_time.q"),
+        (
+            [0.1, 0.2],
+            "CollisionChecker.colliding_pairs.q KeepingChecker.colliding_pairs.q Simulation.reset.q "
+            "cartesian.shifted.q Spline.nearest_time.q",
+        ),
         (0.001, "CollisionChecker.thickened.thickness thickness"),
         (0, "CollisionWorld.shape_name.index agent i row first"),
         ("box", "CollisionWorld.pieces_of.name CollisionWorld.remove.name Dataset.padded_obstacles.kind"),

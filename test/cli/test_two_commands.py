@@ -262,16 +262,17 @@ def colcon():
 @pytest.mark.parametrize(
     ("arguments", "environment"),
     [
-        (("--base-paths", "src", "src/gpu_planners/gpu_planners_msgs"), {}),
+        (("--base-paths", "src", "src/gpu_planners/gpu_planners_msgs", "src/gpu_planners/gpu_planners_moveit"), {}),
         ((), {"COLCON_DEFAULTS_FILE": "src/gpu_planners/colcon_defaults.yaml"}),
     ],
     ids=["base paths", "defaults file"],
 )
-def test_colcon_finds_both_packages(colcon, checkout_copy, arguments, environment):
+def test_colcon_finds_all_packages(colcon, checkout_copy, arguments, environment):
     done = run(colcon, "--log-base", "/dev/null", "list", *arguments, cwd=checkout_copy.parent.parent, **environment)
     found = sorted(tuple(line.split("\t")) for line in done.stdout.splitlines())
     assert found == [
         ("gpu_planners", "src/gpu_planners", "(ros.ament_python)"),
+        ("gpu_planners_moveit", "src/gpu_planners/gpu_planners_moveit", "(ros.ament_cmake)"),
         ("gpu_planners_msgs", "src/gpu_planners/gpu_planners_msgs", "(ros.ament_cmake)"),
     ]
 

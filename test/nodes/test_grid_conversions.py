@@ -29,7 +29,7 @@ from gpu_planners.nodes.common.request_error import RequestError
 from gpu_planners.nodes.grid import conversions as grid_conversions
 from gpu_planners.nodes.grid.routes import near_goal
 from gpu_planners.nodes.grid.topics import PATH_COLOUR, path_lines, paths_markers, straight_runs
-from gpu_planners_msgs.srv import PlanAgents, PlanFleet
+from gpu_planners_msgs.srv import PlanAgents, PlanFleet, SubmitTasks
 
 HEADER = Header(frame_id="map")
 OCCUPANCY = map_messages.MAP_KINDS["occupancy"]
@@ -344,8 +344,8 @@ def test_every_status_has_a_code_of_the_service():
     assert len(set(grid_conversions.CODE_OF_STATUS.values())) == len(AgentStatus)
     constants = {name: value for name, value in vars(map_codes).items() if name.isupper() and isinstance(value, int)}
     for name, value in constants.items():
-        assert getattr(PlanAgents.Response, name, value) == getattr(PlanFleet.Response, name, value) == value
-        assert hasattr(PlanAgents.Response, name) or hasattr(PlanFleet.Response, name)
+        answers = [each.Response for each in (PlanAgents, PlanFleet, SubmitTasks) if hasattr(each.Response, name)]
+        assert answers and all(getattr(answer, name) == value for answer in answers), name
     assert constants["NO_VALID_PATH"] == 208 and constants["START_OUTSIDE_MAP"] == 203  # Nav2's
 
 

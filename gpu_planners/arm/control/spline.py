@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arguments import checked, numbers
+from ...arguments import checked, numbers, whole
 from ...errors import ConfigurationError, shown
 from ..motion.curve import POWERS, bernstein, cubic_bernstein, derivatives
 from ..motion.played import DIGITS
@@ -153,7 +153,8 @@ class Spline:
 
     def rates(self, orders: int = 2) -> tuple[np.ndarray, ...]:
         """(dof,) greatest speed, acceleration and, of 3 orders, jerk on its pieces, by the roots of their derivatives;
-        unlike `extremes` without what it would take to begin and to end at rest."""
+        unlike `extremes` without what it would take to begin and to end at rest. orders: 1, 2 or 3"""
+        whole("orders", orders, 1, 3)
         if len(self.times) == 1:
             return tuple(np.zeros(self.positions.shape[1]) for _ in range(orders))
         h, _, values = self._turning_points()

@@ -148,7 +148,7 @@ def solve(
     size = max(1, ROWS // wanted.most)
     for first in range(0, len(T), size):
         part = slice(first, first + size)
-        starts = np.ascontiguousarray(firsts[part])
+        starts = np.array(firsts[part], order="C")
         searches = Searches(goals[part], starts, number, np.arange(len(starts), dtype=np.int32), len(starts))
         own = Chosen(*(each[part] for each in found))
         rounds(packed, tolerances, wanted, searches, judge, own).answer(deadline)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import GpuPlannersError, TaskError
+from ...errors import GpuPlannersError, SettingsError, TaskError
 from ...settings import Described, setting
 from ..dispatch import Dispatcher, DispatchSettings, Task, TaskState
 from .running import RunningFleet
@@ -47,7 +47,7 @@ class TaskRules(Described):
 def points_of(name: str, numbers: Sequence[float]) -> np.ndarray:
     """x, y, x, y, ... -> (K, 2)"""
     if len(numbers) % 2:
-        raise GpuPlannersError(f"{name} has {len(numbers)} numbers; allowed: x and y of each place")
+        raise SettingsError(f"{name} has {len(numbers)} numbers; allowed: x and y of each place")
     return np.array(numbers, float).reshape(-1, 2)
 
 
