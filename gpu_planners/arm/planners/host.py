@@ -40,6 +40,14 @@ def host_for(checker: Any, *works: Any, blocks: int = 4, most_workers: int = 1 <
     return on_device(checker.device, checker.scratch_sizes, works, blocks, most_workers)
 
 
+def alone(checker: Any, *works: Any, **options: Any) -> contextlib.AbstractContextManager:
+    """For a query that comes back to its host again and again: until this ends nobody else uses the arrays of a device.
+    A thread has its own. Arguments as of `host_for`"""
+    if checker.device == "cpu":
+        return contextlib.nullcontext()
+    return host_for(checker, *works, **options).held()
+
+
 class OnThread:
     """One thread of the CPU, for one query.
 

@@ -12,8 +12,10 @@ from ..fields.lanes import parts_of
 from ..fields.next_hops import Ground
 from .feasibility import survey_of
 
-LEAST_SIDE = 10  # tiles on either side of a bridge, or a quarter of a smaller part of the map
-LEAST_LANE = 6  # tiles; shorter ones are as frequent among random obstacles, where there are ways around them
+LEAST_SIDE = 10  # tiles on either side of a bridge, more on larger maps, or a quarter of a smaller part of the map
+SIDE = 16  # part of a part of the map that lies on either side of a bridge: pockets among obstacles are smaller
+LEAST_LANE, MOST_LANE = 6, 12  # tiles of a lane that is no bridge: shorter ones are as frequent among random obstacles,
+LANES = 100  # the more the larger the map, where there are ways around them: one of so many tiles
 
 
 def narrow_tiles(ground: Ground) -> np.ndarray:
@@ -39,12 +41,14 @@ def lanes_of(ground: Ground, place: np.ndarray, shape: tuple) -> np.ndarray:
     lane[tuple(place.T)] = (narrow & ((neighbour < len(place)).sum(axis=1) == 2))[:-1]
     runs = parts_of(lane)
     found = np.zeros(len(neighbour), bool)
-    found[:-1] = ((np.bincount(runs.ravel()) >= LEAST_LANE)[runs] & lane)[tuple(place.T)]
+    least = np.clip(len(place) // LANES, LEAST_LANE, MOST_LANE)
+    found[:-1] = ((np.bincount(runs.ravel()) >= least)[runs] & lane)[tuple(place.T)]
     roots, counts = (np.unique(ground.part[:-1], return_index=True, return_counts=True))[1:]
     for root, count in zip(roots, counts, strict=True):
         survey = survey_of(root, count, neighbour)
         less = np.minimum(survey.size, count - survey.size)
-        bridge = np.flatnonzero((survey.low == np.arange(count)) & (less >= min(LEAST_SIDE, count // 4)))
+        least = min(max(LEAST_SIDE, count // SIDE), count // 4)
+        bridge = np.flatnonzero((survey.low == np.arange(count)) & (less >= least))
         found[survey.tile[bridge]] = found[survey.tile[survey.parent[bridge]]] = True
     return found
 

@@ -17,10 +17,12 @@ from ....errors import SettingsError
 from ....parallel.sampling import folded_seed, samples
 from ....parallel.team import clock_ns
 from ..blocked import explained
+from ..host import alone
 from ..query import Query, around, check_call, in_pieces, open_query
 from ..result import PlanningResult
 from ..shortcut import shortcut, warm_up_shortcut
 from . import versions
+from .growth import grow_trees
 from .roadmap import FREE, Roadmap, warm_up_roadmaps
 from .settings import Settings
 from .trees import GrowingTrees, warm_up_trees
@@ -124,7 +126,12 @@ def _search(query, settings, seed, batch, ranks):
     """-> path (K, dof) or None, number of its goal, samples, the log of blocked extensions."""
     if settings.version:
         return *versions.grow_by_version(query, settings, seed, batch, ranks), {}
-    trees = GrowingTrees(query, settings, batch, seed)
+    with alone(query.checker, grow_trees):
+        return _grown(GrowingTrees(query, settings, batch, seed), query, settings)
+
+
+def _grown(trees, query, settings):
+    """What `_search` says, by trees."""
     while not trees.met:
         if trees.drawn >= settings.max_samples or query.late():
             return None, -1, trees.drawn, trees.log()

@@ -7,7 +7,7 @@ import numpy as np
 from ....parallel.sampling import halves
 from ....parallel.team import left_ms
 from ..blocked import read_log
-from ..host import host_for
+from ..host import alone, host_for
 from ..message import head_of
 from ..node_store import whole_tiles
 from ..query import Query, dry_query, warm_once
@@ -131,9 +131,10 @@ def warm_up_trees(checker) -> None:
 
     def run():
         nothing = dry_query(checker)
-        trees = GrowingTrees(nothing, Settings(connections=1), 1, 0)
-        trees.grow(0)
-        trees.graph(nothing.weights)[0].shortest_path(0, [1], checker)
+        with alone(checker, grow_trees):
+            trees = GrowingTrees(nothing, Settings(connections=1), 1, 0)
+            trees.grow(0)
+            trees.graph(nothing.weights)[0].shortest_path(0, [1], checker)
 
     warm_once("prm", checker, run)
 

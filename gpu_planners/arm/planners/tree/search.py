@@ -13,7 +13,7 @@ from ....parallel.sampling import folded_seed, halves
 from ....parallel.team import left_ms
 from ....settings import setting
 from ..blocked import explained, read_log
-from ..host import host_for
+from ..host import alone, host_for
 from ..message import head_of
 from ..node_store import FAR, place, whole_tiles
 from ..query import Query, dry_query, open_query, warm_once
@@ -77,7 +77,12 @@ def plan(
     if not isinstance(query, Query):
         return query
     kind = (True, settings.radius_factor, settings.informed) if star else (False, 1.0, False)
-    search = TreeSearch(query, settings, seed, *kind)
+    with alone(checker, grow_tree, most_workers=WORKERS):
+        return _searched(TreeSearch(query, settings, seed, *kind), settings, seed, stop_at_first)
+
+
+def _searched(search, settings, seed, stop_at_first):
+    query, checker = search.query, search.query.checker
     history: list[tuple[int, float, float]] = []
     enough = search.least_cost() * (1 + 1e-6)
     while True:
@@ -97,7 +102,8 @@ def plan(
 
 
 def _dry_run(checker):
-    TreeSearch(dry_query(checker), TreeSettings(max_samples=1), 0, True, 1.0, True).advance()
+    with alone(checker, grow_tree, most_workers=WORKERS):
+        TreeSearch(dry_query(checker), TreeSettings(max_samples=1), 0, True, 1.0, True).advance()
 
 
 class TreeSearch:
