@@ -20,6 +20,7 @@ from gpu_planners.arm.constraints import (
     Within,
     all_of,
     keeping,
+    projecting,
 )
 from gpu_planners.arm.spaces.interface import FREE, space_of
 from gpu_planners.arm.trajectory import time_parameterize
@@ -156,7 +157,7 @@ def kept_by_compiled(a, b, space, found):
 @njit
 def project_compiled(q, near, lower, upper, space, found):
     for i in range(len(q)):
-        found[i] = keeping.project(q[i], near[i], lower, upper, space)
+        found[i] = projecting.project(q[i], near[i], lower, upper, space)
 
 
 @pytest.mark.parametrize("name", robots.ROBOTS)

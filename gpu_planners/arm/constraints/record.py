@@ -106,7 +106,7 @@ def _record(part, origin, ints, floats):
 
 
 def work_size(parts: int, dof: int) -> int:
-    """How many floats a worker needs to measure, prove and project by so many parts: see `keeping`."""
+    """How many floats a worker needs to measure, prove and project by so many parts: see `measures`."""
     return (2 * ENDS_X + PER_PART) * parts + (ROWS + 3) * dof
 
 

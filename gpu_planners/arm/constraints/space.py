@@ -9,12 +9,14 @@ from ...arguments import checked
 from ...errors import SettingsError, shown
 from ..collision.packing import pack_robot
 from ..collision.reach import joint_reach
-from ..spaces.interface import KEEPING, Packed, SceneParts
+from ..spaces.interface import KEEPING, Packed, SceneParts, register
 from .constraint import Constraint
-from .keeping import KeepingScratch
+from .keeping import kept_and_free
+from .measures import KeepingScratch
 from .record import packed_rule, work_size
 
 LEAST_WORK = 256  # floats of a lane's KeepingScratch.work on CUDA, so that most constraints share kernels
+register(KeepingScratch, "cpu", kept_and_free)
 
 
 @checked()

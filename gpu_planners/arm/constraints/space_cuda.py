@@ -6,7 +6,8 @@ from numba.cuda.extending import overload  # type: ignore[attr-defined]
 from ..collision import checker_cuda  # noqa: F401 - registers the arm's scratch
 from ..spaces.cuda import register_scratch, spilled_floats, warp_scratch
 from ..spaces.interface import ARM, KEEPING, Packed, register
-from .keeping import KeepingScratch, kept_and_free
+from .keeping import kept_and_free
+from .measures import KeepingScratch
 
 
 def _scratch(n_q, n_poses, n_speeds, n_work):

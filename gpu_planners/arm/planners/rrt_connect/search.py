@@ -25,18 +25,32 @@ grows to the joints' whole ranges.
 """
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from ....device import lean_njit
 from ....parallel.sampling import joined_halves, uniform01
-from ....parallel.team import add, greatest_lane, lane_count, late, least_lane, lower, meet, peek, sum_lanes, sync_lanes
-from ...spaces.interface import END_FREE, NOTHING, motion_free
+from ....parallel.team import lane_count, least_lane, meet, sum_lanes, sync_lanes
 from ..blocked import clear_log, log_blocked
-from ..node_store import FAR, ZERO, load, nearest, place, put, steer, weighted_distance
+from ..node_store import FAR, ZERO, load, nearest, put, steer, weighted_distance
 from .request import FULL, GOALS_COLLIDE, SEARCHING, SOLVED, START_COLLIDES, STOPPED
+from .round import (
+    ADVANCED,
+    CHECKING,
+    CONNECT,
+    EXTEND,
+    OUTSIDE,
+    PROPOSING,
+    TRAPPED,
+    Round,
+    copy,
+    copy_all,
+    copy_root,
+    count_of,
+    extended,
+    roots_in,
+    stops,
+)
 from .state import slot_at, tree_at
 
 MOST_STEPS = np.float32(1 << 16)  # of a connection: it has longer ones then
@@ -47,30 +61,6 @@ PER_OUTSIDE = 3  # blocked samples that one outside of all domains makes up for
 MOST_CHANGE = 40  # blocked samples that count in a round
 WHOLE = np.float32(1000.0)  # samples until they are drawn from all of the joints' ranges
 TRIES = 8  # samples that a slot draws until one lies in the domain of its nearest node
-AWAY = np.float32(1e18)  # where goals in collision are put
-EXTEND, CONNECT = range(2)  # operations of a round
-PROPOSING, CHECKING = range(2)  # their halves, each with a flag of Board.halt
-SHARES = 64  # of the slots of a round
-SPREAD = 37  # prime to that, so that neighbours extend different trees
-OUTSIDE, TRAPPED, ADVANCED = range(3)  # results of EXTEND; OUTSIDE: of the domains of all nodes
-
-
-class Round(NamedTuple):
-    """What the samples of a round meet.
-
-    straight: are goals tried from the start, `goal` and those after it, and no samples drawn? drawn: samples before
-    batch: its samples; count_a, count_b: nodes of the trees
-    shorter, closer: by how many blocked samples motions are shorter than at first, and domains smaller
-    """
-
-    straight: bool
-    goal: int
-    drawn: int
-    batch: int
-    count_a: int
-    count_b: int
-    shorter: int
-    closer: int
 
 
 @lean_njit
@@ -146,15 +136,6 @@ def batch_after(request, drawn):
 def less(length, samples):
     """A length after so many blocked samples."""
     return length * np.float32(math.exp(-PER_SAMPLE * samples))
-
-
-@lean_njit
-def stops(s, half):
-    """Is the worker late? Then all will know after they met."""
-    stop = late(s.deadline)
-    if stop and s.worker.lane == 0:
-        s.board.halt[half] = 1
-    return stop
 
 
 @lean_njit
@@ -256,124 +237,9 @@ def go_to(s, now, w, target, squared):
         slots.result[w], slots.target[w], slots.steps[w], slots.reached[w] = ADVANCED, target, steps, steps
 
 
-@lean_njit
-def extended(now, w):
-    """SWAP: the tree that slot w extends, the smaller one for the first slot. Slots are shared by the squares of the
-    trees' sizes, so that a tree that hardly grows gets nearly all."""
-    a, b = now.count_a * now.count_a, now.count_b * now.count_b
-    smaller, larger = (0, b) if a <= b else (1, a)
-    return 0 if now.straight else smaller if w * SPREAD % SHARES * (a + b) < SHARES * larger else 1 - smaller
-
-
-@lean_njit
-def count_of(now, tree):
-    """How many nodes a tree had when the round began."""
-    return now.count_a if tree == 0 else now.count_b
-
-
 def check(s, now, k):
-    """Check the motions of operation k of a round. By the space: `check_straight`, or `walk.check_walks`."""
+    """Check the motions of operation k of a round. By the space: `straight.check_straight`, or `walk.check_walks`."""
     raise NotImplementedError("compiled code only")
-
-
-@lean_njit
-def check_straight(s, now, operation):
-    """Check the motions of an operation in one place, whatever they are for: the check is most of a kernel, and each
-    further place would hold a copy."""
-    worker, desk = s.worker, s.desk
-    for item in range(worker.number, motions_of(s, now, operation), worker.count):
-        if stops(s, CHECKING):
-            break
-        if motion_of(s, now, operation, item):
-            parts = split(s, now) * s.slots.steps[item % now.batch]
-            last = operation == CONNECT and item // now.batch + 1 == parts
-            # a connection ends at a sample that was found free
-            is_free = motion_free(desk.a, desk.b, END_FREE if last else NOTHING, desk.space, worker.lane)
-            conclude(s, now, operation, item, is_free)
-        sync_lanes()
-
-
-@lean_njit
-def split(s, now):
-    """How many workers share a motion of a slot: several where a round is small and leaves workers idle."""
-    return max(1, min(s.request.split, s.request.batch // now.batch))
-
-
-@lean_njit
-def motions_of(s, now, operation):
-    """How many motions an operation checks: `roots_in` the round, then parts of what the slots' motions consist of."""
-    batch = now.batch
-    if operation == EXTEND:
-        return split(s, now) * batch
-    most = ZERO
-    for w in range(s.worker.lane, batch, lane_count()):
-        most = max(most, np.float32(s.slots.steps[w]))
-    return roots_in(s, now) + int(greatest_lane(most)) * split(s, now) * batch
-
-
-@lean_njit
-def roots_in(s, now):
-    """How many roots a round plants and checks: all, in the first one."""
-    return s.request.goal_count + 1 if now.straight and now.goal == 0 else 0
-
-
-@lean_njit
-def motion_of(s, now, operation, item):
-    """desk.a, desk.b become the ends of a motion -> must it be checked? A part of its way that is nearer to the
-    tree may be known to be blocked; one lane looks, so that all agree."""
-    desk, slots, lane, roots = s.desk, s.slots, s.worker.lane, roots_in(s, now)
-    if item < roots:
-        copy_root(s, item, desk.a)
-        copy_all(desk.a, desk.b)
-        return True
-    item -= roots
-    w, part = item % now.batch, item // now.batch
-    which, q, near, parts = extended(now, w), slot_at(s, w).q, 0, split(s, now)
-    if operation == EXTEND:
-        if sum_lanes(peek(slots.result, w) if lane == 0 else 0) != ADVANCED:
-            return False
-        near = int(slots.parent[w])
-    else:
-        if part // parts >= sum_lanes(peek(slots.reached, w) if lane == 0 else 0):
-            return False
-        which, near, parts = 1 - which, int(slots.target[w]), parts * int(slots.steps[w])
-    nodes = tree_at(s, which).nodes
-    between(nodes, near, q, part, parts, desk.a)
-    between(nodes, near, q, part + 1, parts, desk.b)
-    return True
-
-
-@lean_njit
-def conclude(s, now, operation, item, is_free):
-    """Write down whether a motion is free: of a root, of a slot's sample, or of a part of its connection."""
-    lane, roots = s.worker.lane, roots_in(s, now)
-    if item < roots:
-        if not is_free:
-            remove(s, item)
-        elif lane == 0:
-            note_root(s, item)
-    elif not is_free and lane == 0:
-        item -= roots
-        w, part = item % now.batch, item // now.batch
-        if operation == EXTEND:
-            s.slots.result[w] = TRAPPED
-        else:
-            lower(s.slots.reached, w, part // split(s, now))
-
-
-@lean_njit
-def note_root(s, root):
-    """A root is free."""
-    add(s.board.free_start if root == 0 else s.board.free_goals, 0, 1)
-
-
-@lean_njit
-def copy_root(s, root, q):
-    """q becomes the start, or goal `root` - 1."""
-    if root == 0:
-        copy_all(s.ends.start, q)
-    else:
-        copy_all(s.ends.goals[(root - 1) * len(q) :], q)
 
 
 @lean_njit
@@ -384,15 +250,6 @@ def plant(s, root):
     put(tree.nodes, i, s.desk.a, lane)
     if lane == 0:
         tree.cost[i], tree.blocked[i], tree.parents[i] = ZERO, ZERO, -1 - i
-
-
-@lean_njit
-def remove(s, root):
-    """A goal in collision keeps its number, but lies where no sample is near. Workers that go straight to it meanwhile
-    find no way: the first part of it ends there."""
-    tree, dof = tree_at(s, 0 if root == 0 else 1), s.request.dof
-    for k in range(s.worker.lane, dof, lane_count()):
-        tree.nodes[place(max(root - 1, 0), k, dof)] = AWAY
 
 
 @lean_njit
@@ -469,44 +326,8 @@ def changed(samples, more, most):
 
 
 def add_nodes(s, now, k):
-    """The nodes of slot k. By the space: `add_straight`, or `walk.add_walks`."""
+    """The nodes of slot k. By the space: `straight.add_straight`, or `walk.add_walks`."""
     raise NotImplementedError("compiled code only")
-
-
-@lean_njit
-def add_straight(s, now, w):
-    """The nodes of slot w: the sample, and the way from the other tree towards it as far as it is free."""
-    slots, weights, dof, lane = s.slots, s.bounds.weights, s.request.dof, s.worker.lane
-    which, reached, steps = extended(now, w), int(slots.reached[w]), int(slots.steps[w])
-    this, that, parent, target = tree_at(s, which), tree_at(s, 1 - which), int(slots.parent[w]), int(slots.target[w])
-    before_this, before_that = nodes_before(s, now, w)
-    a, b, q = count_of(now, which) + before_this, count_of(now, 1 - which) + before_that, slot_at(s, w).q
-    if not now.straight:
-        put(this.nodes, a, q, lane)
-        if lane == 0:
-            this.cost[a] = this.cost[parent] + weighted_distance(this.nodes, parent, q, weights)
-            this.blocked[a], this.parents[a] = ZERO, parent
-    whole = weighted_distance(that.nodes, target, q, weights)
-    for i in range(lane, reached, lane_count()):
-        part = np.float32(i + 1) / np.float32(steps)
-        for k in range(dof):
-            near = that.nodes[place(target, k, dof)]
-            that.nodes[place(b + i, k, dof)] = near + part * (q[k] - near) if i + 1 < steps else q[k]
-        that.cost[b + i] = that.cost[target] + part * whole
-        that.blocked[b + i], that.parents[b + i] = ZERO, target if i == 0 else b + i - 1
-
-
-@lean_njit
-def nodes_before(s, now, w):
-    """How many nodes the slots before slot w add to its tree, and to the other one."""
-    this, that = 0, 0
-    for v in range(s.worker.lane, w, lane_count()):
-        if s.slots.result[v] == ADVANCED:
-            same = extended(now, v) == extended(now, w)
-            grown, met = int(s.slots.grown[v]), int(s.slots.reached[v])
-            this += grown if same else met
-            that += met if same else grown
-    return sum_lanes(this), sum_lanes(that)
 
 
 @lean_njit
@@ -538,20 +359,9 @@ def count_between(s, now, k):
     raise NotImplementedError("compiled code only")
 
 
-@lean_njit
-def count_straight(s, now, w):
-    return 0 if now.straight else 1
-
-
 def write_between(s, now, k, out):
     """Write these configurations to `out`, from the start's tree to the goals'."""
     raise NotImplementedError("compiled code only")
-
-
-@lean_njit
-def write_straight(s, now, w, out):
-    if not now.straight:
-        copy_all(slot_at(s, w).q, out[: s.request.dof])
 
 
 def cut_across(s, now, k, out):
@@ -561,46 +371,9 @@ def cut_across(s, now, k, out):
 
 
 @lean_njit
-def stay(s, now, length, paths):
-    return length
-
-
-STRAIGHT: dict[Callable, Any] = {  # what the search does by its space, where motions go straight
-    check: check_straight,
-    add_nodes: add_straight,
-    count_between: count_straight,
-    write_between: write_straight,
-    cut_across: stay,
-}
-
-
-@lean_njit
 def chain(parents, node):
     """-> how many nodes lie on the way from a node to its root, and what stands at the root: -1 - its number."""
     length = 0
     while node >= 0:
         length, node = length + 1, int(parents[node])
     return length, node
-
-
-@lean_njit
-def between(nodes, i, q, part, parts, out):
-    """The point `part` of `parts` from node i to q."""
-    share = np.float32(part) / np.float32(parts)
-    for k in range(len(out)):
-        near = nodes[place(i, k, len(out))]
-        out[k] = q[k] if part == parts else near + share * (q[k] - near)
-
-
-@lean_njit
-def copy(q, to, lane):
-    """to[:] = q; the lanes of the worker share the work."""
-    for k in range(lane, len(q), lane_count()):
-        to[k] = q[k]
-
-
-@lean_njit
-def copy_all(q, to):
-    """to[:] = q[: len(to)], by each lane for itself."""
-    for k in range(len(to)):
-        to[k] = q[k]

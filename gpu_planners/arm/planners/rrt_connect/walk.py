@@ -4,8 +4,8 @@
     WALK(q_near, q)                               walk
         repeat
             q_s <- q_near, moved towards q by a step
-            q_s <- PROJECT(q_s)                   onto the constraint (`keeping.project`)
-            if (q_near, q_s) is not kept          a bound proves the constraint along the motion (`keeping.kept`)
+            q_s <- PROJECT(q_s)                   onto the constraint (`projecting`)
+            if (q_near, q_s) is not kept          a bound proves the constraint along the motion (`keeping`)
                 halve the step
             else if (q_near, q_s) is not free
                 return
@@ -29,34 +29,32 @@ from numba.extending import overload
 from ....device import lean_njit
 from ....parallel.sampling import joined_halves, uniform01
 from ....parallel.team import meet, peek, sum_lanes, sync_lanes
-from ...constraints.keeping import KEPT, KeepingScratch, kept, project
+from ...constraints.keeping import KEPT, kept
+from ...constraints.measures import KeepingScratch
+from ...constraints.projecting import project
 from ...spaces.interface import Space, choose, motion_free
 from ..node_store import FAR, ONE, ZERO, Desk, load, put, weighted_distance
 from ..shorten import distance
-from .search import (
+from .round import (
     ADVANCED,
     CHECKING,
     CONNECT,
     EXTEND,
-    STRAIGHT,
     TRAPPED,
-    add_nodes,
-    check,
     copy,
     copy_all,
     copy_root,
-    count_between,
     count_of,
-    cut_across,
     extended,
     nodes_before,
     note_root,
     remove,
     roots_in,
     stops,
-    write_between,
 )
+from .search import add_nodes, check, count_between, cut_across, write_between
 from .state import CORNERS, Search, slot_at, tree_at, walk_at
+from .straight import STRAIGHT
 
 STRIDE = np.float32(0.25)  # rad or m, L2: of a step at most
 LEAST = np.float32(1 / 64)  # of that: a walk whose steps would be shorter ends
@@ -67,7 +65,7 @@ ROUNDS = 2  # rounds for each pass of a team that tries many at once
 HALF = np.float32(0.5)
 SAVING = np.float32(0.98)  # of a stretch of a path: a straight way that is hardly shorter is not tried
 REACHED, MET, ENDED = range(3)  # how a walk ends
-STUCK = -1  # result of EXTEND beside those of `search`: the constraint lets it go nowhere
+STUCK = -1  # result of EXTEND beside those of `round`: the constraint lets it go nowhere
 PAIRS = np.uint64(0x9E6C63D0876A9A35)  # sets the corners that walks join apart from the samples of the same seed
 
 
