@@ -21,6 +21,7 @@ MODULES = {  # of a page: what is documented there, in this order
     "arm": [
         "gpu_planners.arm",
         "gpu_planners.arm.trajectory",
+        "gpu_planners.arm.distance_fields",
         "gpu_planners.arm.dynamics",
         "gpu_planners.arm.control",
         "gpu_planners.arm.swept",

@@ -18,7 +18,17 @@ import numba
 ROOT = Path(__file__).parent
 PACKAGE = ROOT.name
 # parts of the package by their paths, the first that fits; the last one is whatever else compiles something
-PRODUCTS = ("papers/bkf11", "papers/dl14", "papers/ce12", "fleet", "arm/dynamics", "arm", "grid", "")
+PRODUCTS = (
+    "papers/bkf11",
+    "papers/dl14",
+    "papers/ce12",
+    "fleet",
+    "arm/distance_fields",
+    "arm/dynamics",
+    "arm",
+    "grid",
+    "",
+)
 FOLDERS = {"nodes", "demo", "cli", "distributed", "datasets", "sim", "verify", "vda5050"}  # they compile nothing
 FILES = {"arguments.py", "errors.py", "settings.py", "files.py", "share.py"}  # nor do these, and no kernel reads them
 _COMPILES = re.compile(rb"\b(njit|\w+_njit|cuda_jit|cuda\.jit|with_threads|overload|intrinsic)\b")

@@ -1,0 +1,3 @@
+from .fields import FieldRule, block_bricks, grid_bricks
+
+__all__ = ["FieldRule", "block_bricks", "grid_bricks"]
