@@ -15,11 +15,10 @@ import pytest
 pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed: pip install 'gpu_planners[vda5050]'")
 
 from gpu_planners.compiling import fleet_parts
-from gpu_planners.fleet.execution.rules import Rules
 from gpu_planners.vda5050.broker import Address, Broker
 from gpu_planners.vda5050.control import FleetControl
 from gpu_planners.vda5050.errands import errand_of
-from gpu_planners.vda5050.settings import Speaking
+from gpu_planners.vda5050.settings import FleetRules, Speaking
 from gpu_planners.vda5050.simulated import SimulatedVehicle, simulate
 from gpu_planners.vda5050.versions import VERSIONS
 
@@ -32,7 +31,7 @@ SPEAKING = {"answer_s": 0.8, "status_s": 0.2}
 @functools.cache
 def compile_steps():
     """Else the first hall waits for it, for minutes where that is the first one on this machine."""
-    rules = Rules(**FAST)
+    rules = FleetRules(**FAST)
     fleet_parts(rules.device, rules.motion, rules.fleet)[0].run()
 
 
@@ -81,7 +80,7 @@ class Hall:
     def __init__(self, address, layout, rules=None, speaking=None, control=True, **options):
         compile_steps()
         self.address, self.layout = address, layout
-        self.rules, self.speaking = Rules(**(FAST | (rules or {}))), Speaking(**(SPEAKING | (speaking or {})))
+        self.rules, self.speaking = FleetRules(**(FAST | (rules or {}))), Speaking(**(SPEAKING | (speaking or {})))
         self.options, self.vehicles, self.control = options, [], None
         self.least, self._stop, self._end = np.inf, threading.Event(), None
         self._drive = threading.Thread(target=simulate, args=(self.vehicles, self._stop, self._look))

@@ -20,11 +20,10 @@ LOOK_S = 0.25  # between two looks at what is wrong
 def run(options: argparse.Namespace, _rest: list[str]) -> None:
     require("paho.mqtt", "vda5050", "pip install 'gpu_planners[vda5050]'")
     from ..compiling import fleet_parts, is_compiled
-    from ..fleet.execution.rules import Rules
     from ..vda5050.control import FleetControl
-    from ..vda5050.errands import Errands, read_errands
+    from ..vda5050.errands import read_errands
     from ..vda5050.layout import write_lif
-    from ..vda5050.settings import Speaking
+    from ..vda5050.settings import FleetRules, Speaking
     from ..vda5050.zones import read_zones
 
     speaking = Speaking(**assigned("--speak", options.speak, Speaking))
@@ -32,20 +31,20 @@ def run(options: argparse.Namespace, _rest: list[str]) -> None:
     if options.write_lif:
         write_lif(options.write_lif, layout)
         return
-    given = assigned("--set", options.set, Rules)
+    given = assigned("--set", options.set, FleetRules)
     if options.state_file:
-        given["state_file"] = options.state_file
-    rules = Rules(**given)
+        given = {"state_file": options.state_file, "task_file": f"{options.state_file}.tasks"} | given
+    rules = FleetRules(**given)
     address, versions = _address(options), tuple(filter(None, options.versions.split(",")))
     zones = read_zones(options.zones, layout)[0].content if options.zones else None
-    errands = Errands(f"{options.state_file}.errands" if options.state_file else "")
-    for errand in read_errands(options.errands, layout) if options.errands else ():
-        errands.take(errand)
+    errands = list(read_errands(options.errands, layout)) if options.errands else []
     steps, _plans = fleet_parts(rules.devices[0], rules.motion, rules.fleet)
     if not options.quiet and not is_compiled(steps.what):
         print("what the fleet needs is compiled first, once on a machine", file=sys.stderr, flush=True)
     steps.run()
-    control = FleetControl(layout, address, rules, speaking, versions, zones, errands)
+    control = FleetControl(layout, address, rules, speaking, versions, zones)
+    for errand in errands:
+        control.submit(errand)
     vehicles = _simulated(options.simulate, address, versions, control) if options.simulate else []
     stop = threading.Event()
     threads = [threading.Thread(target=control.run, args=(stop,))]
@@ -64,7 +63,7 @@ def run(options: argparse.Namespace, _rest: list[str]) -> None:
         for vehicle in vehicles:
             vehicle.sign_off()
         control.close()
-    failed = [f"{one.id}: {one.text}" for one in errands.by_id.values() if one.state == "FAILED"]
+    failed = [f"{one.id}: {one.text}" for one in control.errands.by_id.values() if one.state == "FAILED"]
     if options.until_done and failed:
         raise NoAnswerError(f"{len(failed)} errands failed: {'; '.join(failed)}")
 

@@ -14,15 +14,17 @@ from typing import Any
 import numpy as np
 
 from ..errors import GpuPlannersError, SettingsError, error_text, one_line, shown
+from ..fleet.dispatch import Task
 from ..fleet.execution.places import Lanes
-from ..fleet.execution.rules import Rules
 from ..fleet.execution.running import RunningFleet
+from ..fleet.execution.tasks import FleetTasks
 from .broker import Address, Arrived, Broker
-from .errands import ACTING, CANCELLED, DONE, FAILED, UNDERWAY, WAITING, Errand, ErrandError, Errands, errand_of
+from .charging import Charging
+from .errands import ACTING, Errand, ErrandError, Errands, errand_of, needs_of
 from .layout import Layout
-from .messages import MessageError, check_header, opened, read_connection, read_factsheet, read_state
+from .messages import MessageError, check_header, checked, opened, read_connection, read_factsheet, read_state
 from .orders import Composer
-from .settings import Speaking
+from .settings import FleetRules, Speaking
 from .telling import Telling
 from .vehicle import DRIVEN, KEEPS_ORDER, Vehicle
 from .versions import VERSIONS
@@ -39,8 +41,8 @@ FASTEST = 2.0  # tiles in the time of a step (fleet/execution/reports.py)
 class FleetControl:
     """A fleet of vehicles behind a broker.
 
-    layout: what they drive on; rules: of the fleet; speaking: of messages; versions: of "2.1" and "3.0"
-    zones: a zoneSet of 3.0, as its topic has it; errands: those to begin with, and where they are kept
+    layout: what they drive on; rules: of the fleet and its tasks; speaking: of messages; versions: of "2.1" and "3.0"
+    zones: a zoneSet of 3.0, as its topic has it
 
     vehicles: {id: Vehicle}; faults: {who or what: text} what is wrong now, refused messages among them
     counts: how many messages were taken, refused, old
@@ -50,19 +52,21 @@ class FleetControl:
         self,
         layout: Layout,
         address: Address,
-        rules: Rules,
+        rules: FleetRules,
         speaking: Speaking,
         versions: Sequence[str] = tuple(VERSIONS),
         zones: dict[str, Any] | None = None,
-        errands: Errands | None = None,
     ) -> None:
         self.rules, self.speaking = rules, speaking
         self.layout = self._base = layout
         self.vehicles: dict[str, Vehicle] = {}
         self.faults: dict[str, str] = {}
         self.counts = dict.fromkeys(("taken", "refused", "old"), 0)
-        self.errands = errands or Errands()
         self.fleet = RunningFleet(rules)
+        self.tasks = FleetTasks(self.fleet, rules)
+        self.errands = Errands(self.tasks)
+        self._done: set[str] = set()  # vehicles that have done all there is to do at their stop
+        self._fit: dict[Any, set[str]] = {}  # by what a task needs, vehicles that can do it
         self._began, self._all_told_at = time.monotonic(), -math.inf
         self._told, self._last_status = -math.inf, b""
         self._levels = {}
@@ -76,11 +80,18 @@ class FleetControl:
         topics.append((f"{speaking.topic}/errands", 1))
         self.broker = Broker(address, f"{speaking.topic}-control", topics, connected=self._greet, lasting=True)
         self.telling = Telling(self.broker, self.fleet, self.errands, speaking, rules.silent_after_s)
+        self.charging = Charging(self.tasks, self.fleet, self.telling, speaking.answer_s)
         self.take_zones(zones)
+        try:
+            self.errands.load()
+        except GpuPlannersError:
+            self.tasks.close()
+            raise
         self.broker.start()
 
     def close(self) -> None:
         self.broker.close()
+        self.tasks.close()
 
     def _greet(self):
         self._fresh.set()
@@ -122,12 +133,12 @@ class FleetControl:
         while not self.broker.arrived.empty():
             self._take(self.broker.arrived.get(), now, heard)
         self._report(heard, now)
-        self._follow_errands()
+        self._follow_errands(now)
         step = None
         try:
             due = self._all_told(now) and self.fleet.due(now)
             if due:
-                self._assign()
+                self._assign(now)
             step = self.fleet.step(now) if due else self.fleet.news(now)
             if step is not None and due:
                 self.fleet.give_out(time.monotonic())
@@ -135,7 +146,6 @@ class FleetControl:
         except Exception as error:  # whatever it is, vehicles stand, and the next step may be right
             self.fleet.began = now
             self.faults["step"] = f"a step was not planned, all vehicles stand: {error_text(error)}"
-        self.errands.keep()  # before anybody is told anything
         all_of_them = step is not None or now - self._all_told_at > LOOK_S
         if self.broker.up:
             silent = set(self.fleet.silent_ids())
@@ -169,6 +179,7 @@ class FleetControl:
                 vehicle.connection = read_connection(message, version)
             elif what == "factsheet":
                 vehicle.factsheet = read_factsheet(message, version)
+                self._fit.clear()
                 self._judge(vehicle)
             elif arrived.retained:  # nobody knows how old it is
                 self.counts["old"] += 1
@@ -194,6 +205,7 @@ class FleetControl:
             tolerance = self.rules.tolerance * self.layout.grid.resolution
             composer = Composer(version, self.layout, tolerance, self.speaking.most_nodes)
             known = self.vehicles[id] = Vehicle(id, version, level, composer)
+            self._fit.clear()
             self.telling.ask(known, "factsheetRequest", now)
             self.telling.ask(known, "stateRequest", now)
         return known
@@ -246,7 +258,7 @@ class FleetControl:
             self.fleet.free([id])
             vehicle.faults.pop("mode", None)
             stops = state.paused or bool(state.stopped) or state.mode not in DRIVEN or vehicle.cancelling
-            stops = stops or vehicle.acts(self.errands.of(id))
+            stops = stops or vehicle.acts(self.errands.of(id)) or self.charging.is_plugged(vehicle)
             (self.fleet.standing.add if stops else self.fleet.standing.discard)(id)
             vehicle.faults.pop("vehicle", None)
             if state.stopped:
@@ -286,9 +298,9 @@ class FleetControl:
         self.fleet.remove([vehicle.id])
         self._stand_aside(vehicle.id, point)
         vehicle.pending, vehicle.cancelling = None, False
-        errand = self.errands.of(vehicle.id)
-        if errand is not None:
-            self.errands.set(errand, WAITING, f"{vehicle.id} has left the fleet")
+        if self.errands.of(vehicle.id) is not None:
+            self.tasks.take_back(vehicle.id, why or "it is sent nowhere", time.time())
+            self.errands.follow()
 
     def _stand_aside(self, id, point):
         if point is not None:
@@ -298,21 +310,31 @@ class FleetControl:
 
     def submit(self, errand: Errand) -> None:
         """Take an errand; one whose id is known already is passed over. Raises ErrandError."""
-        vehicle = self.vehicles.get(errand.vehicle)
-        if vehicle is not None and (why := vehicle.unfit(errand)):
-            raise ErrandError(f"errand {errand.id!r}: {vehicle.id} cannot do it: {why}")
-        self.errands.take(errand)
+        for name in errand.vehicles:
+            vehicle = self.vehicles.get(name)
+            if vehicle is not None and (why := vehicle.unfit(needs_of(errand.task()))):
+                raise ErrandError(f"errand {errand.id!r}: {vehicle.id} cannot do it: {why}")
+        self.errands.take(errand, time.time())
 
     def cancel(self, id: str) -> None:
         """End an errand; whoever is under way for it stops. Raises ErrandError for one that is not there or over."""
         errand = self.errands.by_id.get(id)
         if errand is None or errand.over:
             raise ErrandError(f"errand {shown(id)} cannot be cancelled: it is {errand.state if errand else 'unknown'}")
+        self._stop(errand)
+        self.errands.end(errand, time.time())
+
+    def _stop(self, errand):
         vehicle = self.vehicles.get(errand.vehicle)
-        if errand.state != WAITING and vehicle is not None:
+        if vehicle is not None:
             vehicle.cancelling = True  # until a state says that it is idle
-            self.fleet.clear_goals([vehicle.id])
-        self.errands.set(errand, CANCELLED)
+            self.fleet.send([vehicle.id], np.array([[-1, -1]]))
+
+    def prioritize(self, given: dict[str, Any]) -> None:
+        """Give an errand {errandId, priority} another priority. Raises GpuPlannersError."""
+        checked(given, {"errandId": str, "priority": float})
+        self.tasks.dispatcher().reprioritise(given["errandId"], int(given["priority"]), time.time())
+        self.errands.follow()
 
     def ask(self, id: str, action: str) -> None:
         """Have a vehicle do an instant action: startPause, stopPause, stateRequest, factsheetRequest, cancelOrder.
@@ -326,7 +348,7 @@ class FleetControl:
             self.telling.ask(vehicle, action, time.monotonic())
 
     def _take_errands(self, payload, now):
-        """A message of whoever gives errands: errands, cancel, pause, resume, zoneSet."""
+        """A message of whoever gives errands: errands, cancel, prioritize, pause, resume, zoneSets."""
         faults = []
         try:
             message = opened(payload)
@@ -336,6 +358,7 @@ class FleetControl:
         for word, act in (
             ("errands", lambda one: self.submit(errand_of(one, self.layout))),
             ("cancel", self.cancel),
+            ("prioritize", self.prioritize),
             ("pause", lambda one: self.ask(one, "startPause")),
             ("resume", lambda one: self.ask(one, "stopPause")),
             ("zoneSets", self.take_zones),
@@ -355,8 +378,9 @@ class FleetControl:
         if faults:
             self.faults["errands"] = one_line("; ".join(faults))
 
-    def _follow_errands(self):
-        """Find out which errands are done."""
+    def _follow_errands(self, now):
+        """Find out who has done what there is to do at its stop."""
+        self._done.clear()
         for vehicle in self.vehicles.values():
             errand, state = self.errands.of(vehicle.id), vehicle.state
             if errand is None or state is None:
@@ -365,57 +389,63 @@ class FleetControl:
             states = [state.actions.get(one["actionId"], ("", "")) for one in errand.actions]
             failed = [text for status, text in states if status == "FAILED"]
             if failed:
-                self._end(vehicle, errand, FAILED, f"{vehicle.id}: an action failed: {failed[0] or 'it says no more'}")
+                self.fleet.send([vehicle.id], np.array([[-1, -1]]))
+                why = f"{vehicle.id}: an action failed: {failed[0] or 'it says no more'}"
+                self.errands.end(errand, time.time(), why)
             elif states and all(status == "FINISHED" for status, _ in states):
-                self._end(vehicle, errand, DONE)
+                self._done.add(vehicle.id)
             elif any(status not in ("", "WAITING") for status, _ in states):
-                self.errands.set(errand, ACTING)
+                errand.state, errand.text = ACTING, ""
             elif not states and told is not None and told.reached and tuple(told.goal.tolist()) == errand.goal:
-                self._end(vehicle, errand, DONE)
-            elif vehicle.id in self.fleet.goal_faults:
-                self.errands.set(errand, UNDERWAY, self.fleet.goal_faults[vehicle.id])
+                self._done.add(vehicle.id)
+            else:
+                errand.text = self.fleet.goal_faults.get(vehicle.id, "")
 
-    def _end(self, vehicle, errand, state, text=""):
-        self.fleet.clear_goals([vehicle.id])
-        self.errands.set(errand, state, text)
+    def _assign(self, now):
+        """Have the dispatcher give errands to vehicles, and send these where their errands are.
 
-    def _assign(self):
-        """Give errands to vehicles that are free: those that were asked for by name, else the nearest one."""
-        free = {
-            id: told.tiles[-1]
-            for id, vehicle in self.vehicles.items()
-            if vehicle.reachable and not vehicle.cancelling and vehicle.state and vehicle.state.mode in DRIVEN
-            if not vehicle.state.stopped and self.errands.of(id) is None and (told := self.fleet.told(id)) is not None
-        }
-        for errand in self.errands.waiting() if free else ():
-            if not free:
-                break
-            fit = [id for id in free if not self.vehicles[id].unfit(errand)]
-            if errand.named:
-                fit = [id for id in fit if id == errand.vehicle]
-            if fit:
-                id = min(fit, key=lambda one: int(np.abs(free[one] - errand.goal).sum()))
-                del free[id]
-                self.errands.set(errand, UNDERWAY, vehicle=id)
-        goals = {}
-        for id in self.vehicles:
-            errand, told = self.errands.of(id), self.fleet.told(id)
-            if errand is not None and told is not None and tuple(told.goal.tolist()) != errand.goal:
-                goals[id] = errand.goal
-        if goals:
-            points = self.layout.grid.centres_of(np.array([*goals.values()]))[:, :2]
-            self.fleet.take_goals([*goals], points, {})
+        A vehicle that is lost loses an errand that it has not begun, and after `dead_after_s` any other. One that
+        cannot drive just now, or has the actions of its stop in its order already, keeps what it has."""
+        crew, keeping, silent = [], [], set(self.fleet.silent_ids())
+        for id, vehicle in self.vehicles.items():
+            state, errand = vehicle.state, self.errands.of(id)
+            if state is None or self.fleet.told(id) is None:
+                continue
+            there = vehicle.reachable and id not in silent
+            able = there and not vehicle.cancelling and state.mode in DRIVEN and not state.stopped
+            bound = errand is not None and vehicle.is_bound(errand)
+            if able or (errand is not None and (there or bound)):
+                crew.append(id)
+                self.tasks.batteries[id] = min(max(state.charge / 100.0, 0.0), 1.0)
+                if bound or not able:
+                    keeping.append(id)
+        self.tasks.give(now, time.time(), crew, keeping, self._done, self._able)
+        self.errands.follow()
+        self.charging.follow(self.vehicles, now)
+
+    def _able(self, task: Task) -> set[str] | None:
+        """Vehicles that can do what a task needs; None: any"""
+        needs = needs_of(task)
+        if not any(needs):
+            return None
+        if needs not in self._fit:
+            self._fit[needs] = {id for id, vehicle in self.vehicles.items() if not vehicle.unfit(needs)}
+        return self._fit[needs]
 
     # ---- what is said of the fleet ----
 
     def status(self) -> dict[str, Any]:
         """Vehicles, errands that are not over or were so lately, and what is wrong, as JSON has it."""
         return {
-            "vehicles": {id: vehicle.told(self.errands.of(id)) for id, vehicle in self.vehicles.items()},
+            "vehicles": {id: vehicle.told(self._does(id)) for id, vehicle in self.vehicles.items()},
             "errands": {id: errand.told(self.layout) for id, errand in self.errands.by_id.items()},
             "faults": [*self.all_faults()],
             "counts": self.counts | {"orders": self.telling.orders},
         }
+
+    def _does(self, id):
+        errand = self.errands.of(id)
+        return errand.id if errand else self.charging.stays.get(id, "")
 
     def all_faults(self) -> Iterable[str]:
         yield from self.faults.values()

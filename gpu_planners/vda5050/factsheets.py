@@ -7,10 +7,15 @@ from typing import Any
 def factsheet(major: int, side: float, speed: float, kinds: Sequence[str]) -> dict[str, Any]:
     """What a simulated vehicle says of itself. major: of the version; side: metres; speed: m/s; kinds: of actions"""
     three = major == 3
-    actions = [
+    actions: list[dict[str, Any]] = [
         {"actionType": kind, "actionScopes": ["NODE"]}
         | ({"blockingTypes": ["SOFT", "HARD"], "pauseAllowed": "true", "cancelAllowed": "true"} if three else {})
         for kind in kinds
+    ]
+    actions += [
+        {"actionType": kind, "actionScopes": ["INSTANT"]}
+        | ({"blockingTypes": ["NONE"], "pauseAllowed": "false", "cancelAllowed": "false"} if three else {})
+        for kind in ("startCharging", "stopCharging")
     ]
     if three:
         return {

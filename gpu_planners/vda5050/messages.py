@@ -186,6 +186,7 @@ class VehicleState:
     localised: bool
     actions: dict[str, tuple[str, str]]
     charge: float
+    charging: bool = False
     errors: list[VehicleError] = field(default_factory=list)
     requests: list[dict[str, str]] = field(default_factory=list)
     stopped: str = ""
@@ -289,6 +290,7 @@ def read_state(message: dict[str, Any], version: Version) -> VehicleState:
             for one in every
         },
         charge=float(message[version.word("power")][version.word("charge")]),
+        charging=message[version.word("power")]["charging"],
         errors=errors,
         requests=list(message.get("zoneRequests") or ()),
         stopped="; ".join(serious),

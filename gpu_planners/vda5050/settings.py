@@ -2,7 +2,14 @@
 
 from dataclasses import dataclass
 
+from ..fleet.execution.rules import Rules
+from ..fleet.execution.tasks import TaskRules
 from ..settings import Described, setting
+
+
+@dataclass(frozen=True)
+class FleetRules(Rules, TaskRules):
+    """What a fleet of vehicles and its tasks go by."""
 
 
 @dataclass(frozen=True)

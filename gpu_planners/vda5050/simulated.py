@@ -40,7 +40,8 @@ class SimulatedVehicle:
 
     pose: x, y, theta; speed: m/s; turn: rad/s; side: of its square body; map_id: of its map
     on_nodes: can it only stop on nodes? action_s: how long an action on a node takes; failing: actionTypes that fail
-    positions: does it tell where it is?
+    positions: does it tell where it is? charge: of its battery, per cent; drain: per cent that a metre takes; fill: per
+        cent in a second at a charger
     """
 
     def __init__(
@@ -61,12 +62,16 @@ class SimulatedVehicle:
         action_s: float = 0.5,
         failing: Sequence[str] = (),
         positions: bool = True,
+        charge: float = 80.0,
+        drain: float = 0.0,
+        fill: float = 20.0,
     ) -> None:
         self.version, self.manufacturer, self.serial, self.map_id = version, manufacturer, serial, map_id
         self.id = f"{manufacturer}/{serial}"
         self.pose, self.speed, self.turn, self.side = list(pose), speed, turn, side
         self.network, self._random = network or Network(), random.Random(seed)
         self.on_nodes, self.action_s, self.failing, self.positions = on_nodes, action_s, failing, positions
+        self.charge, self.drain, self.fill, self.charging = charge, drain, fill, False
         self.mode, self.paused, self.driving, self.stop = "AUTOMATIC", False, False, "NONE"
         self.order, self.update, self.last = "", 0, ("", 0)
         self.nodes: list[tuple[dict[str, Any], dict[str, Any]]] = []  # (edge, node at its end) still to be traversed
@@ -239,6 +244,8 @@ class SimulatedVehicle:
             parameters = {one["key"]: one["value"] for one in action.get("actionParameters", ())}
             if kind in ("startPause", "stopPause"):
                 self.paused = kind == "startPause"
+            elif kind in ("startCharging", "stopCharging"):
+                self.charging = kind == "startCharging"
             elif kind == "factsheetRequest":
                 self._publish("factsheet", self._message("factsheet", **self.factsheet()), now)
             elif kind == "cancelOrder":
@@ -305,6 +312,9 @@ class SimulatedVehicle:
         """Seconds pass."""
         self._exchange(now)
         self._act(passed)
+        if self.charging:
+            self.charge, before = min(100.0, self.charge + self.fill * passed), self.charge
+            self._changed |= int(self.charge) != int(before)
         drives = self._drive(passed)
         if drives != self.driving:
             self.driving, self._changed = drives, True
@@ -343,7 +353,7 @@ class SimulatedVehicle:
 
     def _drive(self, passed):
         """Go on along the base -> is it moving?"""
-        still = self.paused or self.mode != "AUTOMATIC" or self.stop != "NONE"
+        still = self.paused or self.mode != "AUTOMATIC" or self.stop != "NONE" or self.charging or self.charge <= 0
         moved = False
         while passed > 1e-9 and self.nodes and not still:
             edge, node = self.nodes[0]
@@ -371,6 +381,7 @@ class SimulatedVehicle:
         way = min(far, speed * passed)
         self.pose[0] += way * math.cos(heading)
         self.pose[1] += way * math.sin(heading)
+        self.charge = max(0.0, self.charge - self.drain * way)
         return passed - way / speed
 
     def _rotate(self, heading, passed):
@@ -407,7 +418,7 @@ class SimulatedVehicle:
                 for edge, _ in self.nodes
             ],
             "actionStates": listed["order"] if three else listed["order"] + listed["instant"],
-            word("power"): {word("charge"): 80.0, "charging": False},
+            word("power"): {word("charge"): round(self.charge, 3), "charging": self.charging},
             "errors": self.errors,
             "safetyState": {word("stop"): self.stop, "fieldViolation": False},
         }

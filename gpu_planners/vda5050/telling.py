@@ -59,6 +59,8 @@ class Telling:
             vehicle.cancelling = True
         elif isinstance(order, Order) and self._send(vehicle, "order", order.body):
             vehicle.pending, vehicle.sent = replace(order, at=now), (order.order, order.update)
+            acts = [one["actionId"] for node in order.body["nodes"] for one in node["actions"]]
+            vehicle.bound = acts[0] if acts else vehicle.bound
             self._made += 1
             self.orders += 1
 

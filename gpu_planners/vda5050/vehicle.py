@@ -1,6 +1,7 @@
 """A vehicle as fleet control knows it: what it said last, what it was sent and has not shown yet."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,6 +70,8 @@ class Vehicle:
     answered: dict[str, str] = field(default_factory=dict)  # {requestId: what was answered}
     zones_sent: str = ""  # zoneSetId
     zones_failed: int = 0  # times that it was sent one and did not enable it
+    bound: str = ""  # the first of the errand's actions that it was sent
+    plug_asked: float = -math.inf  # when it was asked to begin or end charging
 
     @property
     def reachable(self) -> bool:
@@ -118,23 +121,31 @@ class Vehicle:
             states[one["actionId"]] in running and one["blockingType"] in ("SOFT", "HARD") for one in errand.actions
         )
 
-    def unfit(self, errand: Errand) -> str:
-        """Why it cannot do an errand, by its factsheet; "" where it can."""
+    def is_bound(self, errand: Errand) -> bool:
+        """Has it, or may it have, the actions of an errand's stop in its order?"""
+        ids = [one["actionId"] for one in errand.actions]
+        return bool(ids) and (
+            self.bound == ids[0] or (self.state is not None and any(i in self.state.actions for i in ids))
+        )
+
+    def unfit(self, needs: Sequence[Sequence[tuple[str, str]]]) -> str:
+        """Why it cannot do the actions (actionType, blockingType) of some stops, by its factsheet; "" where it can."""
         sheet = self.factsheet
         if sheet is None:
             return ""
-        for one in errand.actions:
-            types = sheet.actions.get((one["actionType"], "NODE"))
+        for kind, blocking in (one for stop in needs for one in stop):
+            types = sheet.actions.get((kind, "NODE"))
             if types is None:
-                return f"its factsheet has no action {one['actionType']!r} on nodes"
-            if one["blockingType"] not in types:
-                return f"it does {one['actionType']!r} with blockingType {', '.join(types)}, not {one['blockingType']}"
-        if sheet.most_actions and len(errand.actions) > sheet.most_actions:
-            return f"it takes {sheet.most_actions} actions on a node, not {len(errand.actions)}"
+                return f"its factsheet has no action {kind!r} on nodes"
+            if blocking not in types:
+                return f"it does {kind!r} with blockingType {', '.join(types)}, not {blocking}"
+        most = max(map(len, needs), default=0)
+        if sheet.most_actions and most > sheet.most_actions:
+            return f"it takes {sheet.most_actions} actions on a node, not {most}"
         return ""
 
-    def told(self, errand: Errand | None) -> dict[str, Any]:
-        """What the fleet's status says of it."""
+    def told(self, does: str) -> dict[str, Any]:
+        """What the fleet's status says of it. does: id of its errand or stay"""
         state = self.state
         return {
             "version": self.version.number,
@@ -143,8 +154,9 @@ class Vehicle:
             "node": state.last[0] if state else "",
             "position": [round(value, 3) for value in state.pose] if state and state.pose else None,
             "charge": state.charge if state else None,
+            "charging": bool(state and state.charging),
             "paused": bool(state and state.paused),
-            "errand": errand.id if errand else "",
+            "errand": does,
             "errors": [str(error) for error in state.errors] if state else [],
             "faults": [*self.faults.values()],
         }

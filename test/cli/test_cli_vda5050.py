@@ -13,6 +13,8 @@ from checkout import ROOT
 from mqtt_broker import Mosquitto
 
 from gpu_planners.cli import main
+from gpu_planners.fleet.dispatch.journal import Journal, read_line
+from gpu_planners.fleet.dispatch.pool import Pool
 
 HALL = "type octile\nheight 3\nwidth 6\nmap\n......\n.TT...\n......\n"
 ERRANDS = [
@@ -27,6 +29,10 @@ def hall(tmp_path):
     (tmp_path / "hall.map").write_text(HALL)
     (tmp_path / "errands.json").write_text(json.dumps({"errands": ERRANDS}))
     return tmp_path
+
+
+def frame_of(journal):
+    return read_line(journal.read_bytes().split(b"\n")[0])["frame"]
 
 
 def run(*words, folder, timeout=240):
@@ -57,8 +63,9 @@ def test_errands_by_simulated_vehicles_on_a_map_and_on_its_layout(hall):
             assert {f"{name} DONE" for name in "abc"} <= {
                 " ".join(line.split()[:2]) for line in done.stdout.splitlines()
             }
-            kept = json.loads((hall / f"{layout}.state.errands").read_text())["errands"]
-            assert {one["id"]: one["state"] for one in kept} == dict.fromkeys("abc", "DONE")
+            pool = Pool(10)
+            Journal(hall / f"{layout}.state.tasks", pool, frame_of(hall / f"{layout}.state.tasks")).close()
+            assert {id: one.status.name for id, one in pool.ended.items()} == dict.fromkeys("abc", "DONE")
     finally:
         mosquitto.kill()
 

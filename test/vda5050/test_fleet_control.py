@@ -8,7 +8,7 @@ import pytest
 from mqtt_broker import OPEN, SIDE, Listener, errand, keep_busy
 from vda5050_schemas import schema_faults
 
-from gpu_planners.vda5050.errands import ErrandError, Errands
+from gpu_planners.vda5050.errands import ErrandError
 from gpu_planners.vda5050.simulated import Network
 
 ROW = [1, 1, *[0, 0, 1] * 4]
@@ -73,10 +73,10 @@ def test_a_broker_that_is_killed_and_comes_back_loses_nothing(hall_of, mosquitto
 
 
 def test_fleet_control_that_starts_again_goes_on(hall_of, tmp_path):
-    kept, listed = str(tmp_path / "state.json"), str(tmp_path / "errands.json")
-    hall = hall_of(rules={"state_file": kept}, control=False)
+    kept, listed = str(tmp_path / "state.json"), str(tmp_path / "tasks.journal")
+    hall = hall_of(rules={"state_file": kept, "task_file": listed}, control=False)
     hall.add_many(6, network=Network(0.05, 0.05, 0.05, 0.05))
-    hall.begin(errands=Errands(listed))
+    hall.begin()
     hall.wait(lambda: hall.control.fleet.on_map == 6)
     for k in range(12):
         errand(hall, f"e{k}", f"{k % 10}_{(7 * k) % 12}")
@@ -84,7 +84,7 @@ def test_fleet_control_that_starts_again_goes_on(hall_of, tmp_path):
         hall.wait(lambda: sum(vehicle.driving for vehicle in hall.vehicles) > 2)
         hall.end_control()
         time.sleep(1.0)
-        hall.begin(errands=Errands(listed))
+        hall.begin()
     hall.wait_for(*(f"e{k}" for k in range(12)), seconds=120)
     assert hall.least > SIDE
 

@@ -9,7 +9,7 @@ pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed: pip 
 
 from gpu_planners.grid import GridMap
 from gpu_planners.vda5050.broker import Address, Broker
-from gpu_planners.vda5050.errands import Errand
+from gpu_planners.vda5050.errands import Errand, Stop
 from gpu_planners.vda5050.layout import Layout
 from gpu_planners.vda5050.messages import opened, read_state
 from gpu_planners.vda5050.orders import MISMATCH, Composer, Order, Way, way_of
@@ -106,7 +106,7 @@ def test_an_update_that_was_lost_is_composed_anew_from_the_vehicles_decision_poi
 @BOTH
 def test_actions_are_sent_once_at_the_goal_and_where_a_vehicle_stands(pair):
     action = {"actionType": "pick", "actionId": "e.0", "blockingType": "HARD", "actionParameters": []}
-    errand = Errand("e", (0, 2), 1.0, actions=[action])
+    errand = Errand("e", [Stop((0, 2), 1.0, [action])])
     order = pair.send(pair.next([0, 1], [2], errand))
     assert not any(node["actions"] for node in order.body["nodes"]), "it is not released"
     update = pair.send(pair.next([0, 1, 2], [], errand))
@@ -116,7 +116,7 @@ def test_actions_are_sent_once_at_the_goal_and_where_a_vehicle_stands(pair):
     assert stitch["actions"] == [action] and stitch == update.body["nodes"][-1], "a decision point does not change"
     pair.drive(3.0)
     assert pair.state.actions["e.0"][0] == "FINISHED" and pair.vehicle.refused == 0
-    here = Errand("f", (0, 3), None, actions=[action | {"actionId": "f.0"}])
+    here = Errand("f", [Stop((0, 3), None, [action | {"actionId": "f.0"}])])
     order = pair.send(pair.next([3], [], here))
     assert told(order) == [("0_3", 0, True)] and order.body["nodes"][0]["actions"][0]["actionId"] == "f.0"
     pair.drive(2.0)

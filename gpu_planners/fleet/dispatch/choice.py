@@ -4,7 +4,8 @@ All costs are steps. A robot's candidates are the tasks that are cheapest by the
 then found by the fleet's fields.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from .pool import Pool
 from .robots import Robots, straight
 from .settings import DispatchSettings
 from .stays import Stays
-from .task import Name, Record, TaskStatus
+from .task import Name, Record, Task, TaskStatus
 
 ROUNDS = 8  # of candidates for robots whose candidates all went to others
 NEVER = 1e12  # when tasks without a due time are due
@@ -30,13 +31,23 @@ class Choice:
         self._turn = 0  # of the robots under way that are reconsidered
 
     def choose(
-        self, crew: Robots, pool: Pool, stays: Stays, fleet, now: float, step: float, goes_on: Callable[[], bool]
+        self,
+        crew: Robots,
+        pool: Pool,
+        stays: Stays,
+        fleet,
+        now: float,
+        step: float,
+        goes_on: Callable[[], bool],
+        keeping: set[Any],
+        able: Callable[[Task], Collection[Any] | None] | None = None,
     ) -> dict[Name, Record | None]:
         """-> {robot: its task, None: none} of those that were considered
 
         now: in the unit in which a step takes `step`; goes_on: is there time for a better choice?
+        keeping, able: as in Dispatcher.assign
         """
-        free, under_way, soon = self._who(crew, pool, stays)
+        free, under_way, soon = self._who(crew, pool, stays, keeping)
         again = {crew.names[k] for k in under_way}
         tasks = [
             record
@@ -47,7 +58,7 @@ class Choice:
         chosen: dict[Name, Record | None] = dict.fromkeys(again)
         if not tasks:
             return chosen
-        work = Work(tasks, self.settings, now, step)
+        work = Work(tasks, self.settings, now, step, able)
         ahead = self._ahead(crew, pool, fleet, soon)
         places = [*((k, crew.tiles[k], crew.headings[k], 0.0) for k in [*free, *under_way]), *ahead]
         left, open_tasks = np.arange(len(places)), np.arange(len(tasks))
@@ -66,12 +77,12 @@ class Choice:
                 break
         return chosen
 
-    def _who(self, crew, pool, stays):
+    def _who(self, crew, pool, stays, keeping):
         """Numbers of the robots that are free, that are under way and reconsidered now, and that end a task soon."""
         free, under_way, soon = [], [], []
         for k, name in enumerate(crew.names):
             record = pool.of_robot.get(name)
-            if stays.charges(name):
+            if stays.charges(name) or name in keeping:
                 continue
             if record is None:
                 free.append(k)
@@ -130,11 +141,11 @@ class Choice:
         for first in range(0, len(names), part):
             some = slice(first, first + part)
             guess = straight(tiles[some, None], work.first[None]) + rank
-            for k, robots in work.only:
-                guess[[name not in robots for name in names[some]], k] = np.inf
             for r, name in enumerate(names[some]):
                 if name in own:
                     guess[r, own[name]] = -np.inf
+            for k, robots in work.only:
+                guess[[name not in robots for name in names[some]], k] = np.inf
             best = np.argpartition(guess, most - 1, axis=1)[:, :most]
             best.sort(axis=1)
             found[some] = np.where(np.take_along_axis(guess, best, 1) < np.inf, best, NONE)
@@ -165,7 +176,7 @@ class Work:
     only: [(number, robots)] of those that not all may take
     """
 
-    def __init__(self, tasks: list[Record], settings: DispatchSettings, now: float, step: float):
+    def __init__(self, tasks: list[Record], settings: DispatchSettings, now: float, step: float, able: Any = None):
         self.tasks = tasks
         self.first = np.array([record.task.tiles[0] for record in tasks])
         self.length = np.array([record.length for record in tasks])
@@ -176,7 +187,12 @@ class Work:
         self.value = settings.prefer_short * self.length - settings.ageing * np.maximum(0.0, now - since) / step
         self.value = self.value - LATE * settings.due_horizon * urgent
         _, self.level = np.unique([record.task.priority for record in tasks], return_inverse=True)
-        self.only = [(k, set(record.task.robots)) for k, record in enumerate(tasks) if record.task.robots is not None]
+        self.only = []
+        for k, task in enumerate(record.task for record in tasks):
+            robots = None if able is None else able(task)
+            several = [set(names) for names in (robots, task.robots) if names is not None]
+            if several:
+                self.only.append((k, set.intersection(*several)))
 
     def some(self, numbers: np.ndarray) -> "Work":
         if len(numbers) == len(self.tasks):

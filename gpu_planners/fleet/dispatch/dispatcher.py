@@ -8,7 +8,7 @@ fields say, with headings and lanes, from where it is to the first errand.
 import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -116,10 +116,10 @@ class Dispatcher:
         self._do([[self.now, SUBMITTED, id, None, content_of(task)]])
         return id
 
-    def cancel(self, id: Name, now: float | None = None) -> None:
+    def cancel(self, id: Name, now: float | None = None, why: str = "") -> None:
         """End a task, whoever has it. Raises TaskError where it is not there, or has ended."""
         self._take_time(now)
-        self._do([[self.now, "cancelled", checked_name("id", id), None, None]])
+        self._do([[self.now, "cancelled", checked_name("id", id), None, why or None]])
 
     def reprioritise(self, id: Name, priority: int, now: float | None = None) -> None:
         """Give a task another priority. Raises TaskError where it is not there, or has ended."""
@@ -187,6 +187,8 @@ class Dispatcher:
         arrived: Booleans | None = None,
         batteries: Mapping[Any, float] | None = None,
         budget_s: float = math.inf,
+        keeping: Collection[Any] = (),
+        able: Callable[[Task], Collection[Any] | None] | None = None,
     ) -> np.ndarray:
         """Note which errands have been reached, choose who gets which task, and say where each robot goes.
 
@@ -198,6 +200,9 @@ class Dispatcher:
         batteries: {robot: charge from 0 to 1} of those that need chargers
         budget_s: seconds for better choices than the first; the counts in the settings bound them too, and as long as
             these seconds are not over the same calls give the same choices
+        keeping: names of robots that keep what they have, and get nothing else: those that are about to begin it, or
+            cannot drive just now
+        able: tells of a task which robots could do it now; None: all that it names
 
         -> (N, 2) int32 tiles, -1 for who has nothing to do. All events are on the disk when this returns. Raises
         GridMapError, SettingsError.
@@ -219,8 +224,9 @@ class Dispatcher:
         self._arrive(names, tiles, arrived)
         crew = Robots(names, tiles, faces)
         self._charge(crew, charges)
-        self._choose(crew, lambda: time.monotonic() - began < budget_s)
-        idle = [k for k, name in enumerate(names) if name not in self._pool.of_robot and not self._stays.charges(name)]
+        self._choose(crew, lambda: time.monotonic() - began < budget_s, set(keeping), able)
+        busy = self._pool.of_robot.keys() | set(keeping)
+        idle = [k for k, name in enumerate(names) if name not in busy and not self._stays.charges(name)]
         self._stays.park(crew, idle, self.fleet, self.now)
         self._commit()
         told = dict.fromkeys([*names, *self._goals])
@@ -249,14 +255,14 @@ class Dispatcher:
             if record is not None:
                 self._note("withdrawn", record, name, "charge")
 
-    def _choose(self, crew, goes_on):
+    def _choose(self, crew, goes_on, keeping, able):
         """Choose tasks for robots that have not begun one."""
         kept = {record.robot: record for record in self._pool.open.values() if record.status == TaskStatus.ASSIGNED}
         absent = [record for robot, record in kept.items() if robot not in crew.number]
         for record in absent:
             self._note("withdrawn", record, record.robot, "not told of")
         given = crew, self._pool, self._stays, self.fleet, self.now, self._step
-        chosen = self._choice.choose(*given, goes_on)
+        chosen = self._choice.choose(*given, goes_on, keeping, able)
         changed = {name: record for name, record in chosen.items() if self._pool.of_robot.get(name) is not record}
         for name in changed:
             before = self._pool.of_robot.get(name)

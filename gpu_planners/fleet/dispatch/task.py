@@ -1,10 +1,11 @@
 """Tasks, and what becomes of them."""
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,6 +41,7 @@ class Task:
     priority: higher ones go first, whatever the distances
     release: not before this time; due: to be done by this time if that can be (in the unit of the dispatcher's `now`)
     robots: names of those that may take it; None: all
+    details: what else belongs to it, fit for JSON; the dispatcher keeps it, and does not look at it
 
     Raises GridMapError, SettingsError.
     """
@@ -49,6 +51,7 @@ class Task:
     release: float = 0.0
     due: float = math.inf
     robots: Sequence[Name] | None = None
+    details: Any = None
 
     def __post_init__(self) -> None:
         errands = checked_tiles("errands", self.errands)
@@ -67,6 +70,10 @@ class Task:
             if not robots:
                 raise SettingsError("robots is empty; allowed: None for all, or one name at least")
             put(self, "robots", robots)
+        try:
+            put(self, "details", json.loads(json.dumps(self.details)))
+        except (TypeError, ValueError) as error:
+            raise SettingsError(f"details: {error}; allowed: what JSON has") from None
 
     @property
     def tiles(self) -> np.ndarray:
@@ -78,13 +85,14 @@ def content_of(task: Task) -> dict:
     """A task for JSON, which has no infinity."""
     limits = {name: value for name in ("release", "due") if math.isfinite(value := getattr(task, name))}
     robots = {} if task.robots is None else {"robots": list(task.robots)}
-    return {"errands": task.tiles.tolist(), "priority": task.priority, **limits, **robots}
+    details = {} if task.details is None else {"details": task.details}
+    return {"errands": task.tiles.tolist(), "priority": task.priority, **limits, **robots, **details}
 
 
 def task_of(content: dict) -> Task:
     """The contrary of content_of."""
     release, due = content.get("release", -math.inf), content.get("due", math.inf)
-    return Task(content["errands"], content["priority"], release, due, content.get("robots"))
+    return Task(content["errands"], content["priority"], release, due, content.get("robots"), content.get("details"))
 
 
 def checked_name(what: str, name: object) -> Name:

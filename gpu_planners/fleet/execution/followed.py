@@ -44,10 +44,6 @@ class FollowedFleet(KnownAgents):
         that they are on, if nobody else does, and no other."""
         self.withdrawn |= {id for id in ids if id in self._number}
 
-    def _of(self, ids):
-        """(K,) numbers of those of some agents that are on the map"""
-        return np.array(sorted(self._number[id] for id in ids if id in self._number), np.int64)
-
     def _silent(self, now):
         agents, after = self._agents, self._values.silent_after_s
         if self._values.lockstep:

@@ -213,6 +213,10 @@ class KnownAgents:
 
     # ---- tasks ----
 
+    def _of(self, ids):
+        """(K,) numbers of those of some agents that are on the map"""
+        return np.array(sorted(self._number[id] for id in ids if id in self._number), np.int64)
+
     def knows(self, id: str) -> bool:
         return id in self._number or id in self._waiting
 
@@ -221,10 +225,12 @@ class KnownAgents:
         agent = self._agents[self._number[id]] if id in self._number else self._waiting[id]
         return now - float(agent["heard"])
 
-    def workers(self) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
-        """Agents that can do tasks: on the map, in order, and without a goal of their own -> ids, tiles (K, 2),
-        headings (K,), (K,) bool: have they been where they were sent?"""
+    def workers(self, some: Sequence[str] | None = None) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
+        """Agents that can do tasks: on the map, without a goal of their own, and in order or among `some` -> ids, tiles
+        (K, 2), headings (K,), (K,) bool: have they been where they were sent?"""
         numbers = np.flatnonzero(self._agents["there"] & ~self._agents["stands"])
+        if some is not None:
+            numbers = self._of(some)
         numbers = np.array([k for k in numbers.tolist() if self._ids[k] not in self._goals], int)
         ids, agents = [self._ids[k] for k in numbers], self._agents[numbers]
         return ids, self._graph.tiles[numbers, 0], self._graph.headings[numbers, 0], agents["reached"]

@@ -1,7 +1,7 @@
 """Agents of a running fleet that do the tasks of a dispatcher."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,6 +89,11 @@ class FleetTasks:
         return self._dispatcher
 
     @property
+    def kept_ended(self) -> int:
+        """How many tasks that have ended are still known."""
+        return self._values.dispatch.keep_ended
+
+    @property
     def places(self) -> Any:
         """Places of the present map."""
         return self._fleet.places
@@ -111,24 +116,44 @@ class FleetTasks:
         dispatcher.submit(task, id, now, even_blocked=True)
         return id
 
-    def give(self, now: float) -> None:
-        """Take tasks back from agents that are gone, and send all that can work where their tasks are."""
+    def give(
+        self,
+        now: float,
+        clock: float | None = None,
+        crew: Sequence[str] | None = None,
+        keeping: Collection[str] = (),
+        done: Collection[str] | None = None,
+        able: Callable[[Task], Collection[str] | None] | None = None,
+    ) -> None:
+        """Take tasks back from agents that are gone, and send all that can work where their tasks are.
+
+        now: of the fleet; clock: of the tasks, None: the same
+        crew: ids of agents on the map that can work, None: all that do not stand; keeping, able: as in
+            `Dispatcher.assign`; done: who has done what there is to do at its errand, None: whoever has been there
+        """
         dispatcher, fleet = self.dispatcher(), self._fleet
+        clock = now if clock is None else clock
         self._since = now if self._since is None else min(self._since, now)
         for robot in dispatcher.robots():
             if why := self._gone(str(robot), now):
-                dispatcher.remove(robot, now, why)
-                self.batteries.pop(str(robot), None)
-        ids, tiles, headings, reached = fleet.workers()
+                self.take_back(str(robot), why, clock)
+        ids, tiles, headings, reached = fleet.workers(crew)
+        reached = reached if done is None else np.array([id in done for id in ids], bool)
         self._seen.update(ids)
         charges = {id: charge for id in ids if (charge := self.batteries.get(id)) is not None}
-        fleet.send(ids, dispatcher.assign(ids, tiles, headings, now, reached, charges))
+        told = ids, tiles, headings, clock, reached, charges
+        fleet.send(ids, dispatcher.assign(*told, keeping=keeping, able=able))
+
+    def take_back(self, robot: str, why: str, clock: float | None = None) -> None:
+        """An agent is gone: its task goes to others."""
+        self.dispatcher().remove(robot, clock, why)
+        self.batteries.pop(robot, None)
 
     def _gone(self, robot, now):
         """-> why a robot is gone, or "" """
         after = self._values.dead_after_s
         if self._fleet.knows(robot):
-            return "silent" if self._fleet.silent_for(robot, now) > after else ""
+            return "silent" if min(self._fleet.silent_for(robot, now), now - self._since) > after else ""
         if robot in self._seen:
             return "removed"
         return "never heard of" if now - self._since > after else ""
