@@ -37,7 +37,9 @@ def frame_of(journal):
 
 def run(*words, folder, timeout=240):
     command = [sys.executable, "-m", "gpu_planners.cli", "vda5050", *map(str, words)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    }
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=timeout)
 
 

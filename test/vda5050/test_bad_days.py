@@ -78,7 +78,7 @@ def test_a_vehicle_that_people_drive_leaves_the_fleet_and_joins_again(hall_of):
     by_hand = hall.add("hand", (1, 0))
     hall.add("other", (1, 11), "3.0")
     hall.wait(lambda: hall.control.fleet.on_map == 2)
-    errand(hall, "a", "1_5")
+    errand(hall, "a", "1_3")
     hall.wait(lambda: by_hand.driving)
     by_hand.mode, by_hand.nodes, by_hand.actions = "MANUAL", [], {}
     by_hand._changed = True
