@@ -1,6 +1,8 @@
 """rrt, and what rrt_star shares with it: paths re-checked by other code, goal regions, budgets, repeatability, bad
 input."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from plane_oracle import along, arm_meets_boxes
@@ -193,3 +195,20 @@ def test_settings_of_one_planner_refuse_by_name():
         rrt.Settings(stop_at_first=1)
     with pytest.raises(SettingsError, match="weights has 3 numbers"):
         rrt_star.solve(START, GOAL, walled(), rrt_star.Settings(weights=(1.0, 1.0, 1.0)))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("device", DEVICES[1:])
+@PLANNERS
+def test_queries_of_two_threads_do_not_disturb_each_other_on_a_device(device, planner):
+    arm, boxes, start, goal = nine_link_scene()
+    checker = PlanarChecker(arm, boxes, device)
+    settings = planner.Settings(batch=64, max_samples=1000, **PLAIN)
+
+    def solve(seed):
+        return planner.solve(start, goal, checker, settings, seed).path
+
+    alone = [solve(seed) for seed in range(8)]
+    with ThreadPoolExecutor(2) as threads:
+        together = list(threads.map(solve, range(8)))
+    assert all(np.array_equal(one, other) for one, other in zip(alone, together))

@@ -168,10 +168,20 @@ def test_fields_are_dijkstras_and_repaired(model, device):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(bool(cuda_problem()), reason=cuda_problem())
-@pytest.mark.parametrize("model", MODELS)
-def test_cuda_gives_the_bits_of_the_cpu(model):
+@pytest.mark.parametrize(
+    "model, costs, room",
+    [(model, 1 if model == "omni" else 3, None) for model in MODELS]
+    + [("differential", 200, None), ("differential", 3, 4096), ("differential", 3, 64)],
+)
+def test_cuda_gives_the_bits_of_the_cpu(model, costs, room, monkeypatch):
+    """Also of costs that differ much, and where the lists of states are too short"""
+    if room:
+        from gpu_planners.grid.poses import cuda
+
+        monkeypatch.setattr(cuda, "LEAST_ROOM", room)
+        monkeypatch.setattr(cuda, "SHARE", 1 << 40)
     rng = np.random.default_rng(6)
-    tiles = cluttered(rng, 200, 60, costs=1 if model == "omni" else 3)
+    tiles = cluttered(rng, 200, 60, costs=costs)
     poses = grid(tiles, **MODELS[model])
     planners = [PosePlanner(poses, "exact", device) for device in ("cpu", "cuda")]
     starts = random_poses(rng, planners[0], 50)

@@ -12,9 +12,10 @@ from .descent import walk
 from .free_cpu import free_rows, widen_rows
 from .pose_grid import Table
 from .relax import NEW, REPAIR, PoseField, PoseOrders, PoseWork, update_poses
-from .shape import HEIGHT_CPU, SPAN_CPU, Layout, Runs, blocked_words, padded_costs
+from .shape import HEIGHT, Layout, Runs, blocked_words, padded_costs
 
 MOST_THREADS = 8
+SPAN = 400  # units of cost that a round of `relax` goes ahead
 NO_GOALS = np.zeros((0, 4), np.int32)
 
 
@@ -68,16 +69,14 @@ class CpuField:
         layout = on.layout._replace(layers=len(table.first) - 1)
         self._layout, self._table = layout, table
         self._members = min(MOST_THREADS, len(os.sched_getaffinity(0)))
-        blocks = layout.blocks(HEIGHT_CPU)
+        blocks = layout.blocks
         self._value = np.empty(layout.states, np.int32)
         self._dirty = np.zeros(3 * blocks * layout.layers, np.int32)
         self._queue = np.zeros((QUEUE_ROWS, blocks), np.int32)
         self._memory = np.zeros(rounds.MEMORY, np.int32)
         self._least = np.zeros(7, np.int32)
         self._own = np.zeros(self._members * layout.layers, np.int32)
-        self._record = field_record(
-            layout, HEIGHT_CPU, SPAN_CPU, on.cost if cost is None else cost, on.free, self._value, self._dirty
-        )
+        self._record = field_record(layout, on.cost if cost is None else cost, on.free, self._value, self._dirty)
 
     def make(self, seeds: np.ndarray, stop_at: int = -1):
         """Make it for goal states (n,), numbers in `value`. stop_at: as of `PoseOrders`"""
@@ -131,10 +130,10 @@ class CpuField:
         return first, moves
 
 
-def field_record(layout: Layout, height: int, span: int, cost, free, value, dirty) -> PoseField:
+def field_record(layout: Layout, cost, free, value, dirty) -> PoseField:
     """The arrays of a field as compiled code takes them."""
-    shift = height.bit_length() - 1
-    sizes = layout.rows, layout.cols, layout.words, layout.layers, shift, span
+    shift = HEIGHT.bit_length() - 1
+    sizes = layout.rows, layout.cols, layout.words, layout.layers, shift, SPAN
     return PoseField(*sizes, cost.reshape(-1), free, value, dirty)
 
 

@@ -5,8 +5,6 @@ from numba import cuda
 
 from ...parallel.stream import CudaStream
 from ...parallel.team_cuda import WARP, team_blocks
-from ..exact import rounds
-from ..exact.blocks import QUEUE_ROWS
 from .cpu import new_box, without_border
 from .kernels_cuda import (
     THREADS,
@@ -20,8 +18,11 @@ from .kernels_cuda import (
 )
 from .pose_grid import Table
 from .relax import NEW, REPAIR
-from .shape import HEIGHT_CUDA, SPAN_CUDA, Layout, Runs, blocked_words, padded_costs
+from .relax_cuda import HIGHEST, LISTS, MEMORY, PARTS
+from .shape import WORD, Layout, Runs, blocked_words, padded_costs
 
+SPAN = 128  # the least of `relax_cuda`, in units of cost, a power of two
+LEAST_ROOM, SHARE = 1 << 16, 64  # for states on each list of `relax_cuda`: so many, or all divided by so many
 BLOCKS_OF = 2  # blocks of `relax` on each multiprocessor: they wait for each other once a round
 
 
@@ -38,6 +39,9 @@ class CudaMap:
             self._near = cuda.device_array((layout.levels, layout.rows, layout.words), np.uint32)
             self.free = cuda.to_device(np.zeros((layout.planes, layout.rows, layout.words), np.uint32))
             self._fill(0, layout.rows, new_box(layout))
+            room = max(LEAST_ROOM, layout.states // SHARE) // PARTS
+            self.lists = cuda.device_array(LISTS * PARTS * room, np.int64)  # of the field that is worked on
+            self.look = cuda.to_device(np.zeros(layout.states // WORD, np.int32))
 
     def change(self, rows: np.ndarray, cols: np.ndarray, costs: np.ndarray, box: np.ndarray):
         border, wide = self.layout.border, self.layout.cols
@@ -77,19 +81,13 @@ class CudaField:
     def __init__(self, on: CudaMap, table: Table):
         layout = on.layout
         self._map, self._moves = on, len(table.into)
-        blocks, shift = layout.blocks(HEIGHT_CUDA), HEIGHT_CUDA.bit_length() - 1
-        self._sizes = layout.rows, layout.cols, layout.words, layout.layers, shift, SPAN_CUDA
+        self._sizes = layout.rows, layout.cols, layout.layers, SPAN
         self._launched = 0
         with cuda.gpus[on.index]:
             self._most = BLOCKS_OF * cuda.get_current_device().MULTIPROCESSOR_COUNT
             self._table = cuda.to_device(np.concatenate(table).astype(np.int32))
             self._value = cuda.device_array(layout.states, np.int32)
-            self._dirty = cuda.to_device(np.zeros(3 * blocks * layout.layers, np.int32))
-            self._goals = cuda.to_device(np.zeros((1, 4), np.int32))
-            self._queue = cuda.to_device(np.zeros((QUEUE_ROWS, blocks), np.int32))
-            self._memory = cuda.to_device(np.zeros(rounds.MEMORY, np.int32))
-            self._least = cuda.to_device(np.zeros(7, np.int32))
-            self._own = cuda.to_device(np.zeros(self._most * WARPS * layout.layers, np.int32))
+            self._memory = cuda.to_device(np.zeros(MEMORY, np.int32))
 
     def make(self, seeds: np.ndarray):
         self._update(NEW, new_box(self._map.layout), np.asarray(seeds, np.int32))
@@ -101,8 +99,7 @@ class CudaField:
         with cuda.gpus[self._map.index]:
             numba = self._map.stream.numba
             orders = cuda.to_device(np.concatenate([[task], box, seeds]).astype(np.int32), numba)
-            own = self._queue, self._memory, self._least, self._own
-            arrays = self._map.cost, self._map.free, self._value, self._dirty, self._goals, *own
+            arrays = self._map.cost, self._map.free, self._value, self._map.look, self._map.lists, self._memory
             arguments = self._sizes, self._moves, self._table, orders, len(seeds), *arrays
             kernel = update_kernel()
             if not kernel.overloads:  # how many blocks fit is known when it is compiled
@@ -114,7 +111,7 @@ class CudaField:
 
     def highest(self) -> int:
         with cuda.gpus[self._map.index]:
-            return int(self._least.copy_to_host()[3])
+            return int(self._memory.copy_to_host()[HIGHEST])
 
     def values(self) -> np.ndarray:
         with cuda.gpus[self._map.index]:
@@ -136,16 +133,7 @@ class CudaField:
         with cuda.gpus[self._map.index]:
             numba, blocks = self._map.stream.numba, -(-len(starts) // THREADS)
             given = cuda.to_device(np.ascontiguousarray(starts, np.int32), numba)
-            fixed = (
-                self._sizes,
-                self._moves,
-                self._table,
-                self._map.cost,
-                self._map.free,
-                self._value,
-                self._dirty,
-                given,
-            )
+            fixed = (self._sizes, self._moves, self._table, self._map.cost, self._map.free, self._value, given)
             counts, none = cuda.to_device(first, numba), cuda.device_array(1, np.int32)
             follow_kernel()[blocks, THREADS, numba](*fixed, counts, none, False)
             np.cumsum(counts.copy_to_host(None, numba), out=first)

@@ -1,22 +1,32 @@
 """CUDA: thin kernels of `free`, `relax` and `descent`."""
 
 import functools
+from typing import NamedTuple
 
 import numpy as np
-from numba import cuda, int64
+from numba import cuda, int32, int64
 
 from ...device import cuda_jit
-from ...parallel import atomics_cuda  # noqa: F401  gives kernels the atomics
 from ...parallel.team import Worker
 from ...parallel.team_cuda import WARP
 from .descent import walk
 from .free import free_word, widen
 from .pose_grid import Table
-from .relax import PoseField, PoseOrders, PoseWork, update_poses
+from .relax_cuda import LENGTHS, Field, update_field
 
-WARPS = 8  # of a CUDA block; each works on a block of the map
+WARPS = 16  # of a CUDA block
 THREADS = 128  # of the other kernels
-REGISTERS = 128
+REGISTERS = 64
+
+
+class Placed(NamedTuple):
+    """What `descent.walk` reads of a `relax.PoseField`."""
+
+    rows: int
+    cols: int
+    cost: np.ndarray
+    free: np.ndarray
+    value: np.ndarray
 
 
 @cuda.jit(device=True, inline=True)
@@ -89,14 +99,14 @@ def values_kernel():
 @functools.cache
 def update_kernel():
     @cuda_jit(max_registers=REGISTERS)
-    def update(sizes, moves, numbers, orders, seeds, cost, free, value, dirty, goals, queue, memory, least, own):
-        rows, cols, words, layers, shift, span = sizes
+    def update(sizes, moves, numbers, orders, seeds, cost, free, value, look, lists, memory):
+        rows, cols, layers, span = sizes
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
         member, members = cuda.blockIdx.x, cuda.gridDim.x
         worker = Worker(warp * members + member, members * WARPS, lane, member, members, memory, memory)
-        field = PoseField(rows, cols, words, layers, shift, span, cost, free, value, dirty)
-        work = PoseWork(field, table_of(numbers, moves, layers), goals[:0], queue, worker, least, own)
-        update_poses(PoseOrders(orders, orders[0], int64(-1), orders[5 : 5 + seeds], orders[1:5]), work)
+        field = Field(rows, cols, layers, span, cost, free, value, look, lists, table_of(numbers, moves, layers))
+        lengths = cuda.shared.array(LENGTHS, int32)
+        update_field(orders[0], orders[5 : 5 + seeds], orders[1:5], lengths, field, worker)
 
     return update
 
@@ -104,11 +114,11 @@ def update_kernel():
 @functools.cache
 def follow_kernel():
     @cuda_jit
-    def follow(sizes, moves, numbers, cost, free, value, dirty, starts, first, found, writing):
-        rows, cols, words, layers, shift, span = sizes
+    def follow(sizes, moves, numbers, cost, free, value, starts, first, found, writing):
+        rows, cols, layers, _ = sizes
         i = cuda.grid(1)
         if i < len(starts):
-            field = PoseField(rows, cols, words, layers, shift, span, cost, free, value, dirty)
+            field = Placed(rows, cols, cost, free, value)
             table = table_of(numbers, moves, layers)
             layer, row, col = int64(starts[i, 0]), int64(starts[i, 1]), int64(starts[i, 2])
             if not writing:

@@ -21,7 +21,7 @@ from .masks import along_free, convex_pieces
 from .moves import UNITS, wrapped
 from .paths import PosePathSet
 from .pose_grid import INFINITE, PoseGrid
-from .shape import HEIGHT_CUDA, layout_of, runs_table
+from .shape import layout_of, runs_table
 
 ALGORITHMS = "auto", "exact", "astar"
 FEW = 4  # agents to one goal: on a CPU, A* finds so few sooner than a field is made
@@ -292,7 +292,7 @@ class PosePlanner:
 
     def _new_field(self):
         """A field's memory: of a goal that was not asked for lately, where no more are allowed."""
-        most = max(1, self.settings.memory_limit_bytes // self._layout.field_bytes(HEIGHT_CUDA))
+        most = max(1, self.settings.memory_limit_bytes // self._layout.field_bytes())
         if len(self._kept) >= most:
             return self._kept.popitem(last=False)[1].field
         if self.device == "cpu":

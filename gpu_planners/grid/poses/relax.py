@@ -1,14 +1,14 @@
-"""Exact costs-to-go over place and heading, by rounds over the blocks that something new has reached.
+"""CPU: exact costs-to-go over place and heading, by rounds over the blocks that something new has reached.
 
 Lists, stamps and rounds are those of `exact.rounds`: a round works on every listed block, in any order; who makes
 something better in another block puts that on the next round's list. Prices are positive integers, so the field is the
-one fixed point, whatever the order: CPU and GPU, anew and repaired give the same bits.
+one fixed point, whatever the order: `relax_cuda`, anew and repaired give the same bits.
 
 Where a tile has four neighbours, a state has the moves of its layer, which may lead far. So the work inside a block
-goes by units, 32 states of a row in one layer, one for each lane. A unit that has got better offers what it has to the
-states from which moves lead to it; bits say which of these are free, and which took the offer. A block's *dirty* words
-say which of its units have something to offer: a word for each layer, a bit for each row. Other blocks set bits for the
-next round only, so that nobody takes a bit without seeing what it stands for.
+goes by units, 32 states of a row in one layer, which compile to vectors. A unit that has got better offers what it has
+to the states from which moves lead to it; bits say which of these are free, and which took the offer. A block's *dirty*
+words say which of its units have something to offer: a word for each layer, a bit for each row. Other blocks set bits
+for the next round only, so that nobody takes a bit without seeing what it stands for.
 
 Who offers values that are not yet their last must offer again. So a round has a limit: units whose least value is above
 it wait. The next limit lies a `span` above the least value that waits.
@@ -24,7 +24,7 @@ import numpy as np
 
 from ...device import lean_njit
 from ...parallel.atomics import drop_to, set_bits
-from ...parallel.team import Worker, any_lane, join_bits, lane_count, lane_range, meet, sync_lanes
+from ...parallel.team import Worker, meet
 from ..exact.blocks import inner_njit
 from ..exact.rounds import COUNTS, EPOCH, ROUND, begin, enlist, is_first, listed, stopped
 from .free import word_at
@@ -65,8 +65,8 @@ class PoseWork(NamedTuple):
     goals: np.ndarray
     queue: np.ndarray
     worker: Worker
-    # (7,) int32: of three rounds the least value that waits, FAR: nothing does; the highest limit of the field; on the
-    # CPU of three rounds the least value of the units that made offers in the round before
+    # (7,) int32: of three rounds the least value that waits, FAR: nothing does; the highest limit of the field; of
+    # three rounds the least value of the units that made offers in the round before
     least: np.ndarray
     own: np.ndarray  # (workers * layers,) int32 dirty words of the block that a worker works on
 
@@ -75,7 +75,7 @@ class PoseOrders(NamedTuple):
     """What is asked. goals: none, for `begin`
 
     task: NEW or REPAIR
-    stop_at: state that ends the work once all values up to a tenth above its own are exact, -1: none; on the CPU only
+    stop_at: state that ends the work once all values up to a tenth above its own are exact, -1: none
     seeds: (n,) int32 states of the goal, free ones
     box: (4,) int32 rows and words that changed
     """
@@ -100,7 +100,7 @@ def block_of(row, word, field):
 
 @inner_njit
 def mark(layer, row, word, block, k, work):
-    """A unit has something to offer. One lane calls it. block: that is worked on; k: the round"""
+    """A unit has something to offer. block: that is worked on; k: the round"""
     field, worker = work.field, work.worker
     other = block_of(row, word, field)
     bit = np.int32(1) << np.int32(row & ((1 << field.shift) - 1))
@@ -113,7 +113,7 @@ def mark(layer, row, word, block, k, work):
 
 
 @inner_njit
-def mark_lanes(layer, row, left, bits, block, k, work):
+def mark_states(layer, row, left, bits, block, k, work):
     """The units of 32 states from column `left` on whose bits are set have something to offer."""
     word, shift = left >> 5, np.uint64(left & 31)
     wide = np.uint64(bits) << shift
@@ -130,32 +130,23 @@ def offer_of(at, price, cost_at, field):
 
 
 @inner_njit
-def offered(at, to, price, cost_at, free, field, lane):
+def offered(at, to, price, cost_at, free, field):
     """Offer the values of a unit to 32 states -> uint32, which got better
 
     at, to: places of the first state of each;  cost_at: place of the unit's first cell;  free: which may move here
     """
-    better = np.uint32(0)
-    if lane_count() == 1:
-        some = False
+    better, some = np.uint32(0), False
+    for i in range(32):
+        k = np.uint64(i)
+        some |= offer_of(at + k, price, cost_at + k, field) < field.value[to + k]
+    if some:
         for i in range(32):
             k = np.uint64(i)
-            some |= offer_of(at + k, price, cost_at + k, field) < field.value[to + k]
-        if some:
-            for i in range(32):
-                k = np.uint64(i)
-                new = offer_of(at + k, price, cost_at + k, field)
-                if free >> k & np.uint64(1) and new < field.value[to + k]:
-                    drop_to(field.value, to + k, new)
-                    better |= np.uint32(1) << np.uint32(i)
-    else:
-        k = np.uint64(lane)
-        if free >> k & np.uint64(1):
             new = offer_of(at + k, price, cost_at + k, field)
-            if new < field.value[to + k]:
+            if free >> k & np.uint64(1) and new < field.value[to + k]:
                 drop_to(field.value, to + k, new)
-                better = np.uint32(1) << np.uint32(lane)
-    return join_bits(better)
+                better |= np.uint32(1) << np.uint32(i)
+    return better
 
 
 @inner_njit
@@ -170,11 +161,9 @@ def offer(layer, row, word, block, k, work):
         if free != NOT_FREE:
             source = np.int64(table.source[move])
             to = state_of(source, up, left, field)
-            better = offered(at, to, table.price[move], cost_at, free, field, work.worker.lane)
+            better = offered(at, to, table.price[move], cost_at, free, field)
             if better != 0:
-                if work.worker.lane == 0:
-                    mark_lanes(source, up, np.int64(left), better, block, k, work)
-                sync_lanes()
+                mark_states(source, up, np.int64(left), better, block, k, work)
 
 
 @inner_njit
@@ -200,7 +189,7 @@ def may_rest_on(layer, row, word, gone, block, k, work):
         up, left = row - table.down[move], np.int64(col - table.right[move])
         free = word_at(field.free[table.plane[move], up], left) & np.uint64(gone)
         if free != NOT_FREE:
-            mark_lanes(np.int64(table.source[move]), up, left, np.uint32(free), block, k, work)
+            mark_states(np.int64(table.source[move]), up, left, np.uint32(free), block, k, work)
 
 
 @inner_njit
@@ -208,17 +197,14 @@ def withdraw(layer, row, word, block, k, work):
     """Withdraw the values of a unit that no move supports."""
     field, gone = work.field, np.uint32(0)
     at = state_of(layer, row, word << 5, field)
-    for i in lane_range(0, 32, work.worker.lane):
+    for i in range(32):
         value = field.value[at + np.uint64(i)]
         if 0 < value < FAR and best_of(layer, row, word, i, field, work.table) > value:
             field.value[at + np.uint64(i)] = FAR
             gone |= np.uint32(1) << np.uint32(i)
-    gone = join_bits(gone)
     if gone != 0:
-        if work.worker.lane == 0:
-            look_later(layer, row, word, work)
-            may_rest_on(layer, row, word, gone, block, k, work)
-        sync_lanes()
+        look_later(layer, row, word, work)
+        may_rest_on(layer, row, word, gone, block, k, work)
 
 
 @inner_njit
@@ -231,21 +217,11 @@ def look_later(layer, row, word, work):
 
 
 @inner_njit
-def is_below(layer, row, word, limit, field, lane):
-    """Has a unit a value below a limit?"""
-    at, below = state_of(layer, row, word << 5, field), False
-    for i in lane_range(0, 32, lane):
-        below |= field.value[at + np.uint64(i)] < limit
-    return any_lane(below)
-
-
-@inner_njit
-def least_above(layer, row, word, field, lane):
-    """-> the least value of a unit, in the first lane"""
+def least_of(layer, row, word, field):
+    """-> the least value of a unit"""
     at, least = state_of(layer, row, word << 5, field), FAR
-    if lane == 0:
-        for i in range(32):
-            least = min(least, field.value[at + np.uint64(i)])
+    for i in range(32):
+        least = min(least, field.value[at + np.uint64(i)])
     return least
 
 
@@ -261,14 +237,10 @@ def wait(block, k, work):
             waiting = True
             for i in range(1 << field.shift):
                 if bits >> i & 1:
-                    least = least_above(layer, row + i, word, field, worker.lane)
-                    if worker.lane == 0:
-                        drop_to(work.least, (k + 1) % 3, least)
-            if worker.lane == 0:
-                set_bits(field.dirty, ((k + 1) % 2 * blocks + block) * field.layers + layer, bits)
-    if waiting and worker.lane == 0:
+                    drop_to(work.least, (k + 1) % 3, least_of(layer, row + i, word, field))
+            set_bits(field.dirty, ((k + 1) % 2 * blocks + block) * field.layers + layer, bits)
+    if waiting:
         enlist(block, k + 1, work)
-    sync_lanes()
 
 
 @inner_njit
@@ -278,10 +250,9 @@ def visit(block, withdrawing, limit, k, work):
     blocks = (field.rows >> field.shift) * field.words
     row, word = (block // field.words) << field.shift, block % field.words
     given, own = (k % 2 * blocks + block) * field.layers, worker.number * field.layers
-    for layer in lane_range(0, field.layers, worker.lane):
+    for layer in range(field.layers):
         work.own[np.uint64(own + layer)] = field.dirty[np.uint64(given + layer)]
         field.dirty[np.uint64(given + layer)] = 0
-    sync_lanes()
     again = True
     while again:
         again = False
@@ -289,21 +260,18 @@ def visit(block, withdrawing, limit, k, work):
             bits = work.own[np.uint64(own + layer)]
             if bits != 0:
                 for i in range(1 << field.shift):
-                    if bits >> i & 1 and (withdrawing or is_below(layer, row + i, word, limit, field, worker.lane)):
-                        again = True
-                        sync_lanes()
-                        if worker.lane == 0:
+                    if bits >> i & 1:
+                        least = FAR if withdrawing else least_of(layer, row + i, word, field)
+                        if withdrawing or least < limit:
+                            again = True
                             work.own[np.uint64(own + layer)] &= ~(np.int32(1) << np.int32(i))
-                        sync_lanes()
-                        if withdrawing:
-                            withdraw(layer, row + i, word, block, k, work)
-                        else:
-                            if lane_count() == 1:
-                                lowest = min(lowest, least_above(layer, row + i, word, field, worker.lane))
-                            offer(layer, row + i, word, block, k, work)
+                            if withdrawing:
+                                withdraw(layer, row + i, word, block, k, work)
+                            else:
+                                lowest = min(lowest, least)
+                                offer(layer, row + i, word, block, k, work)
     if not withdrawing:
-        if lane_count() == 1:
-            drop_to(work.least, 4 + (k + 1) % 3, lowest)
+        drop_to(work.least, 4 + (k + 1) % 3, lowest)
         wait(block, k, work)
 
 
@@ -340,21 +308,16 @@ def pose_rounds(withdrawing, stop_at, k, work):
 def clear(work):
     """No state has a value, no unit anything to offer: each worker clears its share."""
     field, worker = work.field, work.worker
-    thread, threads = worker.number * lane_count() + worker.lane, worker.count * lane_count()
-    if lane_count() == 1:
-        first = len(field.value) * worker.number // worker.count
-        for i in range(first, len(field.value) * (worker.number + 1) // worker.count):
-            field.value[np.uint64(i)] = FAR
-    else:
-        for i in range(thread, len(field.value), threads):
-            field.value[np.uint64(i)] = FAR
-    for i in range(thread, len(field.dirty), threads):
+    first = len(field.value) * worker.number // worker.count
+    for i in range(first, len(field.value) * (worker.number + 1) // worker.count):
+        field.value[np.uint64(i)] = FAR
+    for i in range(worker.number, len(field.dirty), worker.count):
         field.dirty[np.uint64(i)] = 0
 
 
 @inner_njit
 def sow(orders, k, work):
-    """The goal's states have the value 0, and something to offer. By the first lane of all."""
+    """The goal's states have the value 0, and something to offer. By the first worker."""
     field = work.field
     for i in range(len(orders.seeds)):
         state = np.int64(orders.seeds[i])
@@ -369,25 +332,24 @@ def sow_box(orders, k, work):
     worker, box, layers = work.worker, orders.box, work.field.layers
     words = np.int64(box[3] - box[2])
     units = np.int64(box[1] - box[0]) * words
-    if worker.lane == 0:
-        for unit in range(worker.number, units, worker.count):
-            row, word = box[0] + unit // words, box[2] + unit % words
-            for layer in range(layers):
-                mark(layer, row, word, np.int64(-1), k - 1, work)
-                look_later(layer, row, word, work)
+    for unit in range(worker.number, units, worker.count):
+        row, word = box[0] + unit // words, box[2] + unit % words
+        for layer in range(layers):
+            mark(layer, row, word, np.int64(-1), k - 1, work)
+            look_later(layer, row, word, work)
 
 
 @inner_njit
 def look(layer, row, word, k, work):
     """The states of a unit take the best that their moves lead to."""
-    field, better = work.field, np.uint32(0)
+    field, better = work.field, False
     at = state_of(layer, row, word << 5, field)
-    for i in lane_range(0, 32, work.worker.lane):
+    for i in range(32):
         best = best_of(layer, row, word, i, field, work.table)
         if best < field.value[at + np.uint64(i)]:
             field.value[at + np.uint64(i)] = best
-            better |= np.uint32(1) << np.uint32(i)
-    if join_bits(better) != 0 and work.worker.lane == 0:
+            better = True
+    if better:
         mark(layer, row, word, np.int64(-1), k - 1, work)
 
 
@@ -401,10 +363,8 @@ def look_all(k, work):
         for layer in range(field.layers):
             at = np.uint64((2 * blocks + block) * field.layers + layer)
             bits = field.dirty[at]
-            if any_lane(bits != 0):
-                sync_lanes()
-                if worker.lane == 0:
-                    field.dirty[at] = 0
+            if bits != 0:
+                field.dirty[at] = 0
                 for i in range(1 << field.shift):
                     if bits >> i & 1:
                         look(layer, row + i, word, k, work)

@@ -14,8 +14,7 @@ from .masks import Mask
 from .pose_grid import PoseGrid
 
 WORD = 32
-HEIGHT_CPU, HEIGHT_CUDA = 16, 8  # rows of a block: powers of two
-SPAN_CPU, SPAN_CUDA = 400, 3200  # units of cost that a round of `relax` goes ahead
+HEIGHT = 16  # rows of a block on the CPU, a power of two
 
 
 class Runs(NamedTuple):
@@ -46,17 +45,18 @@ class Layout(NamedTuple):
     def states(self) -> int:
         return self.layers * self.rows * self.cols
 
-    def blocks(self, height: int) -> int:
-        """Of so many rows."""
-        return self.rows // height * self.words
+    @property
+    def blocks(self) -> int:
+        """Of HEIGHT rows of one word."""
+        return self.rows // HEIGHT * self.words
 
     def map_bytes(self) -> int:
         """Memory of what does not depend on the goal."""
         return 4 * self.rows * self.words * (self.planes + self.levels) + self.rows * self.cols
 
-    def field_bytes(self, height: int) -> int:
+    def field_bytes(self) -> int:
         """Memory of one field."""
-        return 4 * (self.states + self.blocks(height) * (3 * self.layers + 5))
+        return 4 * (self.states + self.blocks * (3 * self.layers + 5))
 
 
 def layout_of(poses: PoseGrid, runs: Runs) -> Layout:
