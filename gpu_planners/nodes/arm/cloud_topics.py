@@ -1,7 +1,9 @@
-"""What sensors see as obstacles: ~/points (PointCloud2), ~/octomap (octomap_msgs) and ~/voxel_grid (nav2_msgs).
+"""What sensors see as obstacles: ~/points (PointCloud2), ~/octomap (octomap_msgs), ~/voxel_grid (nav2_msgs), and what
+nvblox publishes (nvblox_topics).
 
 A thread of its own filters a message and makes voxels of it; the worker only puts the result into the scene. Of the
-messages of one topic in one frame that wait, the latest counts, so several cameras may publish on one topic. A map in a
+messages of one topic in one frame that wait, the latest counts, so several cameras may publish on one topic; of layers,
+whose messages are pieces, all of them count. A map in a
 frame that is not known yet is kept, since it is sent but once, and taken when the frame is known. The functions behind
 the class make arrays of the messages.
 """
@@ -14,7 +16,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from rclpy.qos import qos_profile_sensor_data
+from rclpy.qos import QoSProfile, qos_profile_sensor_data
 from sensor_msgs.msg import PointCloud2, PointField
 
 from ...arm.collision.packing import pack_robot
@@ -28,12 +30,14 @@ from ..common.ros import of_durability, optional_module, seconds, steady_clock
 from . import codes
 from .arm_services import ArmServices
 from .conversions import configuration, frame_transform, moved_by
+from .nvblox_topics import LayerKeeper, cells_in, layer_bricks, slice_bricks
 from .scene_objects import ALWAYS, SceneObject, Source
 
 TRANSFORM_WAIT_S = 0.2  # a transform at the time of a cloud often comes a little after it
 POLL_S = 0.01
 LOOK_S = 1.0  # between two looks at whether a map can be placed by now
 MOST_UNPLACED = 20  # maps that are kept for it
+NVBLOX = QoSProfile(depth=100)  # it latches nothing, and a piece that is lost leaves a hole
 
 
 class CloudTopics:
@@ -54,6 +58,14 @@ class CloudTopics:
         ):
             if kind := getattr(optional_module(package, topic)[0], name, None):
                 self._subscribe(kind, topic, partial(self._voxels, read), qos)
+        nvblox = optional_module("nvblox_msgs.msg", "distance_slice")[0]
+        self._layers = LayerKeeper(lambda: arm.values.points_max)
+        for name, topic, convert in (
+            ("DistanceMapSlice", "distance_slice", self._slice),
+            ("VoxelBlockLayer", "voxel_blocks", self._layer),
+        ):
+            if kind := getattr(nvblox, name, None):
+                self._subscribe(kind, topic, convert, NVBLOX)
         arm.node.create_timer(LOOK_S, self._look, clock=steady_clock())
 
     def robot_is_there(self) -> None:
@@ -65,6 +77,8 @@ class CloudTopics:
         with self._lock:
             for name in names or [*self._unplaced]:
                 self._unplaced.pop(name, None)
+            for name in names or [*self._layers.layers]:
+                self._layers.forget(name)
 
     def close(self) -> None:
         """Take nothing more, and tell of no message under way."""
@@ -77,7 +91,7 @@ class CloudTopics:
         def arrived(message):
             with self._lock:
                 name = f"{topic}/{message.header.frame_id}"
-                self._waiting[name] = message
+                self._waiting[name] = self._layers.take(name, message) if topic == "voxel_blocks" else message
                 self._unplaced.pop(name, None)
             self._work()
 
@@ -157,6 +171,19 @@ class CloudTopics:
     def _voxels(self, read, name, message):
         T_root_frame = self._transform(message.header, name) if message.data else np.eye(4)
         return _object(name, read(name, message, T_root_frame, self._own()), ALWAYS)
+
+    def _slice(self, name, message):
+        T_root_frame = self._transform(message.header, name) if message.data else np.eye(4)
+        bricks, near = slice_bricks(name, message, T_root_frame, self._arm.values), self._own()
+        if near is not None:
+            cells, extents = without_own(cells_in(bricks), 1, bricks.size, bricks.pose, near)
+            bricks = Bricks.of_voxels(name, cells, bricks.size, bricks.pose, extents)
+        return _object(name, bricks, ALWAYS)
+
+    def _layer(self, name, layer):
+        T_root_frame, near = self._transform(layer.header, name) if layer.data else np.eye(4), self._own()
+        left = None if near is None else lambda *of_cells: without_own(*of_cells, near)
+        return _object(name, layer_bricks(name, layer, T_root_frame, left), ALWAYS)
 
     def _own(self):
         """Near, which tells the robot's own voxels; None where all count."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from ...arm import PLANNERS
 from ...arm.cartesian import Settings as LineSettings
 from ...arm.collision.checker import MARGIN, MotionCheck
+from ...arm.distance_fields import FieldRule
 from ...arm.planners.rrt_connect import Settings as RrtConnectSettings
 from ...arm.planners.settings import PlannerSettings
 from ...errors import SettingsError
@@ -237,7 +238,16 @@ class ArmParameters(NodeParameters):
     points_lifetime_s: float = setting(
         0.0, "How long the obstacles of a cloud stay; 0: until the next cloud in its frame", 0.0, 1e9, unit="seconds"
     )
-    voxels_padding: float = _padding(-1.0, "voxels of ~/octomap and ~/voxel_grid")
+    voxels_padding: float = _padding(-1.0, "voxels of ~/octomap, ~/voxel_grid, ~/distance_slice and ~/voxel_blocks")
+    slice_error: float = changed(FieldRule, "error", text="Greatest error of a distance of ~/distance_slice")
+    slice_unknown: str = changed(FieldRule, "unknown", text="What unknown cells of ~/distance_slice are")
+    slice_heights: tuple = setting(
+        (),
+        "Lowest and highest z, in its frame, of what ~/distance_slice has the distances of in the plane; empty: it is "
+        "a layer of a field in space",
+        items=float,
+        unit="metres",
+    )
     line: LineSettings = LineSettings()
     motion_check: MotionCheck = MotionCheck()
 
@@ -262,6 +272,12 @@ class ArmParameters(NodeParameters):
         if self.srdf_file and self.robot_description_semantic:
             raise SettingsError(
                 "parameters 'srdf_file' and 'robot_description_semantic' both give an SRDF; allowed: one"
+            )
+        heights = self.slice_heights
+        if heights and (len(heights) != 2 or not heights[0] < heights[1]):
+            raise SettingsError(
+                f"parameter 'slice_heights' is {list(heights)}; allowed: two numbers, the first below the second, or "
+                "none"
             )
         box = self.points_box
         if box and (len(box) != 6 or not all(low < high for low, high in zip(box[:3], box[3:], strict=True))):
