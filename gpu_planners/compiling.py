@@ -35,7 +35,7 @@ from .distributed.processes import processes
 from .errors import shortened
 from .fleet import FleetPlanner
 from .fleet import Settings as FleetSettings
-from .grid import BlockPlanner, GridMap
+from .grid import BlockPlanner, GridMap, PoseGrid, PosePlanner
 from .share import share_folder
 
 PRODUCTS = ("arm", "grid", "fleet")
@@ -156,6 +156,11 @@ def grid_parts(
     return [Part(what, _compile_paths, given, 8)]
 
 
+def pose_parts(device: str) -> list[Part]:
+    """For robots with a shape, whatever their moves. device: as PosePlanner takes it"""
+    return [Part(f"paths of robots with a shape on {_kind(device)}", _compile_poses, (device,), 30)]
+
+
 def fleet_parts(device: str, motion: str = "four", settings: Any = None) -> list[Part]:
     """Arguments: as FleetPlanner takes them."""
     given = device, motion, settings
@@ -212,6 +217,16 @@ def _compile_paths(device, algorithm, connectivity, uniform_cost, block_size, se
     costs[0, 0] = 1 if uniform_cost else 2
     grid = GridMap(costs, connectivity)
     use_planner(BlockPlanner(grid, algorithm, block_size, device, settings), grid)
+
+
+def _compile_poses(device):
+    square = 0.1 * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
+    poses = PoseGrid(np.ones((32, 32), np.uint8), square, 8, resolution=0.1)
+    for algorithm in ("astar", "exact"):
+        planner = PosePlanner(poses, algorithm, device)
+        for cost in (0, 1):
+            planner.plan([0.55, 0.55, 0.0], [2.55, 2.55, 0.0]).path(0)
+            planner.update([16], [16], cost)
 
 
 def use_planner(planner: BlockPlanner, grid: GridMap) -> None:

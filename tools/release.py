@@ -24,7 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 NUMBER = r"\d+\.\d+\.\d+"
-INNER = "gpu_planners_msgs", "gpu_planners_moveit"  # packages inside of gpu_planners'
+INNER = "gpu_planners_msgs", "gpu_planners_moveit", "gpu_planners_nav2"  # packages inside of gpu_planners'
 MANIFESTS = "package.xml", *(f"{name}/package.xml" for name in INNER)
 VERSIONS = {  # file: what the version stands between
     "gpu_planners/__init__.py": r'(?m)(?<=^__version__ = ")[^"]+',

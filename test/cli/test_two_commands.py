@@ -262,7 +262,10 @@ def colcon():
 @pytest.mark.parametrize(
     ("arguments", "environment"),
     [
-        (("--base-paths", "src", "src/gpu_planners/gpu_planners_msgs", "src/gpu_planners/gpu_planners_moveit"), {}),
+        (
+            ("--base-paths", "src", *(f"src/gpu_planners/gpu_planners_{name}" for name in ("msgs", "moveit", "nav2"))),
+            {},
+        ),
         ((), {"COLCON_DEFAULTS_FILE": "src/gpu_planners/colcon_defaults.yaml"}),
     ],
     ids=["base paths", "defaults file"],
@@ -274,6 +277,7 @@ def test_colcon_finds_all_packages(colcon, checkout_copy, arguments, environment
         ("gpu_planners", "src/gpu_planners", "(ros.ament_python)"),
         ("gpu_planners_moveit", "src/gpu_planners/gpu_planners_moveit", "(ros.ament_cmake)"),
         ("gpu_planners_msgs", "src/gpu_planners/gpu_planners_msgs", "(ros.ament_cmake)"),
+        ("gpu_planners_nav2", "src/gpu_planners/gpu_planners_nav2", "(ros.ament_cmake)"),
     ]
 
 

@@ -80,7 +80,7 @@ def test_bloom_finds_all_packages_in_what_is_released(tmp_path):
             found.add(folder.name)
         else:
             todo += [each for each in folder.iterdir() if each.is_dir()]
-    assert found == {"gpu_planners", "gpu_planners_msgs", "gpu_planners_moveit"}
+    assert found == {"gpu_planners", "gpu_planners_msgs", "gpu_planners_moveit", "gpu_planners_nav2"}
 
 
 @pytest.mark.parametrize("version", ["1.2", "v1.2.3", "1.2.3rc1"])
@@ -125,7 +125,7 @@ def test_the_wheel_holds_the_package_and_its_shared_files(packages):
     assert not [
         name
         for name in names
-        if name.startswith(("test/", "benchmarks/", "gpu_planners_msgs/", "gpu_planners_moveit/", "examples/"))
+        if name.startswith(("test/", "benchmarks/", "examples/", *(f"{inner}/" for inner in release.INNER)))
     ]
 
 

@@ -15,7 +15,6 @@ from gpu_planners_msgs.srv import PlanAgents
 
 from ...errors import error_text, shown
 from ...grid import AgentStatus
-from ...grid.planner import ALGORITHMS
 from ..common import map_codes as codes
 from ..common.actions import QueuedAction
 from ..common.lifecycle import ManagedNode, transition
@@ -24,7 +23,7 @@ from ..common.map_scene import Frames, TopicMaps
 from ..common.planner_node import OK, WARN, PlannerNode
 from ..common.process import run
 from ..common.request_error import NotBegunError, RequestError, check_count
-from . import agent_planning, nav2, routes
+from . import agent_planning, nav2, pose_routes, routes
 from .parameters import GridParameters
 from .scene import GridScene
 from .topics import PlanPublishers, TopicAgents
@@ -120,7 +119,7 @@ class GridPlannerNode(PlannerNode, ManagedNode):
 
     def _get_ready_for(self, changed):
         """After a change of map or parameters: compile, so that no request has to wait for it, and plan anew."""
-        grid, algorithm = self._scene.grid, self.values.algorithm
+        grid, algorithm = self._scene.grid, self.values.route_algorithm
         if grid is None:
             return
         if self._key(algorithm) not in self._warm:
@@ -135,12 +134,20 @@ class GridPlannerNode(PlannerNode, ManagedNode):
 
     def _key(self, algorithm):
         values, grid = self.values, self._scene.grid
+        if values.outline is not None:
+            return "poses", values.device
         return algorithm, values.device, values.block_size, grid.connectivity, bool(grid.uniform_cost)
+
+    def _parts(self, algorithm):
+        if self.values.outline is not None:
+            return pose_routes.parts(self.values)
+        return agent_planning.parts(self.values, self._scene.grid, algorithm)
 
     def _load(self, algorithm):
         """-> seconds taken"""
-        parts = agent_planning.parts(self.values, self._scene.grid, algorithm)
-        took = self._get_ready(parts, load=lambda: agent_planning.load(self._scene, algorithm))
+        shaped = self.values.outline is not None  # the parts' own small requests load what it needs
+        load = None if shaped else partial(agent_planning.load, self._scene, algorithm)
+        took = self._get_ready(self._parts(algorithm), load=load)
         self._warm.add(self._key(algorithm))
         return took
 
@@ -148,9 +155,9 @@ class GridPlannerNode(PlannerNode, ManagedNode):
         """Load an algorithm; one that was never used on this machine is compiled, while other requests go on."""
         grid = self._scene.grid
         with self._lock:
-            if algorithm not in ALGORITHMS or grid is None or self._key(algorithm) in self._warm:
+            if algorithm not in self.values.route_algorithms or grid is None or self._key(algorithm) in self._warm:
                 return
-            self._unless_compiled(agent_planning.parts(self.values, grid, algorithm))
+            self._unless_compiled(self._parts(algorithm))
             self._load(algorithm)
 
     # ---- plans ----
@@ -162,6 +169,7 @@ class GridPlannerNode(PlannerNode, ManagedNode):
     def _plan_topics(self, starts, goals):
         if self.lifecycle_state not in ("activating", "active"):
             raise NotBegunError(f"the node is {self.lifecycle_state}")
+        self._refuse_agents("the topics starts and goals")
         count = max(len(starts.poses), len(goals.poses))
         check_count("agents", count, "max_agents", self.values, codes.INVALID_REQUEST)
         plan = self._plan(poses_of(starts), poses_of(goals), self.values.algorithm)
@@ -170,7 +178,13 @@ class GridPlannerNode(PlannerNode, ManagedNode):
         self.get_logger().info(f"topics: {self._last_answer}", throttle_duration_sec=1.0)
         self._outputs.show(plan)
 
+    def _refuse_agents(self, what):
+        if self.values.outline is not None:
+            text = f"{what}: these agents are discs; allowed: the parameter footprint empty, or paths of one robot"
+            raise RequestError(codes.INVALID_REQUEST, text)
+
     def _answer(self, request, response):
+        self._refuse_agents("plan_agents")
         self._prepare(request.algorithm or self.values.algorithm)
         plan = agent_planning.answer(self._scene, self._frames, self.values, request, response)
         self._answered("plan_agents", response, True)
@@ -183,7 +197,8 @@ class GridPlannerNode(PlannerNode, ManagedNode):
         return self._answered("plan_agents", response, False)
 
     def _get_plan(self, request, response):
-        response.plan = self._route(request.start, [request.goal], self.values.algorithm, float(request.tolerance))
+        algorithm = self.values.route_algorithm
+        response.plan = self._route(request.start, [request.goal], algorithm, float(request.tolerance))
         return response
 
     def _no_plan(self, error):
@@ -194,7 +209,7 @@ class GridPlannerNode(PlannerNode, ManagedNode):
 
     def _nav2_route(self, start, goals, planner_id):
         values = self.values
-        algorithm = nav2.algorithm_of(planner_id, values.planner_ids, tuple(ALGORITHMS), values.algorithm)
+        algorithm = nav2.algorithm_of(planner_id, values.planner_ids, values.route_algorithms, values.route_algorithm)
         return self._route(start, goals, algorithm, values.goal_tolerance)
 
     def _route(self, start, goals, algorithm, tolerance):
@@ -203,6 +218,12 @@ class GridPlannerNode(PlannerNode, ManagedNode):
         scene, values = self._scene, self.values
         scene.require_map()
         way = routes.way(self._frames, scene.frame, start, goals, values.robot_frame)
+        if values.outline is not None:
+            self._prepare(algorithm)
+            path, text = pose_routes.route(scene, values, way, algorithm, tolerance)
+            self._tell("one path", text, True)
+            self._outputs.plan.publish(path)
+            return path
         route = routes.route(scene, way, tolerance, values.start_tolerance)
         plan = self._plan(route.poses[:-1], route.poses[1:], algorithm)  # agents that go from each pose to the next
         if tolerance and (plan.paths.status == AgentStatus.NO_PATH).any():
@@ -233,7 +254,7 @@ class GridPlannerNode(PlannerNode, ManagedNode):
             "map messages": self._maps.taken if self._maps else 0,
             "lifecycle": self.lifecycle_state,
             "device": self.values.device,
-            "algorithm": self.values.algorithm,
+            "algorithm": self.values.route_algorithm,
             "requests": self._requests,
             "last answer": self._last_answer,
         }

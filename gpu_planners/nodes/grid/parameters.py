@@ -1,21 +1,41 @@
 """The parameters of the node grid_planner, with the settings of every algorithm as `<algorithm>.<field>`."""
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 from rclpy.exceptions import InvalidTopicNameException
 from rclpy.validate_full_topic_name import validate_full_topic_name
 
-from ...errors import SettingsError
+from ...errors import GridMapError, SettingsError
 from ...grid.exact.blocks import BLOCK_SIZES
 from ...grid.planner import ALGORITHMS
+from ...grid.poses.masks import convex_pieces, inner_radius
+from ...grid.poses.moves import MoveCosts
+from ...grid.poses.planner import ALGORITHMS as POSE_ALGORITHMS
 from ...settings import setting
 from ..common.map_messages import MAP_KINDS
 from ..common.parameters import MapParameters, holding, is_name
+from ..common.request_error import RequestError
+from .footprints import read_footprint
+
+# Nav2's names of how robots move, of Smac and of MPPI, for those of PoseGrid; a lattice has a file
+MOTION_MODELS = {
+    "DIFF": "differential",
+    "DUBIN": "dubins",
+    "REEDS_SHEPP": "reeds_shepp",
+    "OMNI": "omni",
+    "STATE_LATTICE": "",
+    "DiffDrive": "differential",
+    "Ackermann": "reeds_shepp",
+    "Omni": "omni",
+}
 
 
 @dataclass(frozen=True)
-@holding({name: algorithm.settings() for name, algorithm in ALGORITHMS.items()})
+@holding({name: algorithm.settings() for name, algorithm in ALGORITHMS.items()} | {"move_costs": MoveCosts()})
 class GridParameters(MapParameters):
     """Parameters of the node grid_planner."""
 
@@ -86,6 +106,35 @@ class GridParameters(MapParameters):
         1000.0,
         unit="1/metre",
     )
+    footprint: str = setting(
+        "",
+        "Outline of the robot as Nav2 takes it, [[x, y], [x, y], ...], x ahead: paths of one robot are planned for it "
+        "with its heading, and footprint_radius stays 0; empty or []: a disc of footprint_radius",
+        unit="metres",
+    )
+    motion_model: str = setting(
+        "DIFF",
+        "How a robot with a footprint moves: DIFF, DiffDrive in curves both ways and on the spot; DUBIN in curves "
+        "forwards; REEDS_SHEPP, Ackermann also backwards; OMNI, Omni to all sides and on the spot; STATE_LATTICE as "
+        "lattice_filepath says",
+        choices=tuple(MOTION_MODELS),
+    )
+    minimum_turning_radius: float = setting(
+        0.4, "Least radius of curves of a robot with a footprint; 0, for DIFF: none", 0.0, 1000.0, unit="metres"
+    )
+    angle_quantization_bins: int = setting(
+        16,
+        "Headings that a robot with a footprint is planned with; a lattice has its own",
+        choices=tuple(range(8, 80, 8)),
+    )
+    lattice_filepath: str = setting("", "File of Nav2's lattice primitives (.json), for STATE_LATTICE")
+    heading_tolerance: float = setting(
+        0.0,
+        "How far from a goal's heading the path of a robot with a footprint may end, where it may end elsewhere",
+        0.0,
+        math.pi,
+        unit="rad",
+    )
     block_size: int = setting(32, "Tiles of a planning block's side", choices=BLOCK_SIZES)
     max_agents: int = setting(1_000_000, "Most agents of a request or of the topics", 1, 2**31 - 1)
     max_path_poses: int = setting(
@@ -112,6 +161,59 @@ class GridParameters(MapParameters):
                 raise SettingsError(f"parameter 'robots': {error}") from error
             if topic in self.plan_topics[:number]:
                 raise SettingsError(f"parameter 'robots': {topic} comes twice; allowed: each robot once")
+        if self.outline is not None:
+            self._check_robot()
+
+    def _check_robot(self):
+        """SettingsError where a parameter does not go with a footprint."""
+        radius, wanted = self.minimum_turning_radius, ("exact", "astar")
+        if self.footprint_radius:
+            raise SettingsError(
+                f"parameter 'footprint_radius' is {self.footprint_radius}; allowed: 0 with the parameter footprint"
+            )
+        if self.algorithm not in wanted:
+            allowed = f"allowed with the parameter footprint: {', '.join(wanted)}"
+            raise SettingsError(f"parameter 'algorithm' is '{self.algorithm}'; {allowed}")
+        if MOTION_MODELS[self.motion_model] in ("dubins", "reeds_shepp") and not radius:
+            raise SettingsError(
+                f"parameter 'minimum_turning_radius' is 0; allowed: above 0 metres for {self.motion_model}"
+            )
+        if self.motion_model == "STATE_LATTICE" and not self.lattice_filepath.endswith(".json"):
+            raise SettingsError(
+                f"parameter 'lattice_filepath' is '{self.lattice_filepath}'; allowed for STATE_LATTICE: a .json file"
+            )
+
+    @cached_property
+    def outline(self) -> np.ndarray | None:
+        """(V, 2) metres of the parameter footprint; None for a disc."""
+        if self.footprint.strip() in ("", "[]"):
+            return None
+        try:
+            outline = read_footprint(self.footprint)
+            convex_pieces(outline)
+        except (RequestError, GridMapError) as error:
+            raise SettingsError(f"parameter {error}") from error
+        return outline
+
+    @property
+    def inscribed_radius(self) -> float:
+        """Metres about the robot's centre that it covers whatever its heading."""
+        return self.footprint_radius if self.outline is None else inner_radius(self.outline)
+
+    @property
+    def pose_model(self) -> str:
+        """The model of PoseGrid."""
+        return MOTION_MODELS[self.motion_model] or self.lattice_filepath
+
+    @property
+    def route_algorithms(self) -> tuple[str, ...]:
+        """The algorithms that plan the path of one robot."""
+        return tuple(ALGORITHMS) if self.outline is None else POSE_ALGORITHMS
+
+    @property
+    def route_algorithm(self) -> str:
+        """The one of requests that name none; with a footprint exact leaves the choice, since costs are the same."""
+        return "auto" if self.outline is not None and self.algorithm == "exact" else self.algorithm
 
     @property
     def plan_topics(self) -> list[str]:

@@ -17,6 +17,7 @@ from .agent_planning import AgentsPlan, check_orientations
 from .conversions import CODES, path_message
 from .footprints import blocked_outlines, read_footprint
 from .leaving import parts_of, ways_out
+from .pose_routes import blocked_poses
 from .scene import GridScene
 
 
@@ -192,7 +193,7 @@ def blocked_ahead(scene: GridScene, frames: Frames, request: Any, robot_frame: s
     if not path.poses:
         raise RequestError(codes.INVALID_REQUEST, "the path has no poses; allowed: 1 or more")
     scene.require_map()
-    outline = read_footprint(check.footprint) if check.footprint else None
+    outline = read_footprint(check.footprint) if check.footprint else scene.outline
     poses = as_poses([pose.pose for pose in path.poses], path.header.frame_id or path.poses[0].header.frame_id)
     poses = frames.to_map(poses, scene.frame, "the path")
     try:
@@ -206,7 +207,8 @@ def blocked_ahead(scene: GridScene, frames: Frames, request: Any, robot_frame: s
     else:
         forbidden = scene.obstacles | check.forbidden(scene)
         count = count_within(points, metres) if metres > 0 else len(points)
-        found = blocked_outlines(scene.require_map(), forbidden, poses[:count], outline)
+        blocked_by = blocked_outlines if check.footprint else blocked_poses
+        found = blocked_by(scene.require_map(), forbidden, poses[:count], outline)
     blocked = (first + found).tolist()
     return blocked[:1] if check.stop_at_first_collision else blocked
 
