@@ -13,6 +13,7 @@ from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNodeMixin, LifecycleState, TransitionCallbackReturn
 
 from ...errors import error_text
+from .bond import Bond
 from .request_error import NotBegunError
 
 
@@ -40,13 +41,17 @@ class ManagedNode(LifecycleNodeMixin):
     _managed = False
 
     def manage(self: Any) -> None:
-        """Be unconfigured, and offer ~/change_state and the other services of managed nodes."""
+        """Be unconfigured; offer ~/change_state and the other services of managed nodes, and a bond while active."""
         LifecycleNodeMixin.__init__(self)
-        self._managed, change = True, self._service_change_state.callback
+        self._managed, change, bond = True, self._service_change_state.callback, Bond(self)
+        if bond.missing:
+            self.get_logger().info(bond.missing)
 
         def answer(request, response):
             try:
-                return change(request, response)
+                response = change(request, response)
+                (bond.form if self.lifecycle_state == "active" else bond.end)()
+                return response
             except rclpy_implementation.RCLError as error:
                 self.get_logger().warning(f"transition from the state {self.lifecycle_state}: {error}")
                 response.success = False
