@@ -281,6 +281,12 @@ def upright():
     return gpu_planners.arm.upright.Upright(robot(), "tool", (0, 0, 1), (0, 0, 1), 0.2)
 
 
+def two_links():
+    from gpu_planners.arm.constraints import RelativePose, pose_between
+
+    return RelativePose(robot(), "one", "tool", pose_between(robot(), [0.0, 0.0], "one", "tool"))
+
+
 def shape():
     from gpu_planners.arm.geometry.shapes import ConvexShape
 
@@ -605,7 +611,15 @@ WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what 
         ([[0.0, 0.0, 1.0, -1.0]], "Volume.bounded.planes"),
         (lambda: [gpu_planners.arm.constraints.Volume.sphere(1.0)], "Within.volumes"),
         (lambda: {robot().joint_names[0]: (-0.5, 0.5)}, "JointRange.ranges"),
-        ([0.1, 0.2], " ".join(f"{kind}.told.q" for kind in CONSTRAINTS)),
+        (
+            [0.1, 0.2],
+            " ".join(f"{kind}.told.q" for kind in (*CONSTRAINTS, "RelativePose")) + " relative.pose_between.q",
+        ),
+        (robot, "RelativePose.robot relative.pose_between.robot"),
+        ("one", "RelativePose.link relative.pose_between.link"),
+        ("tool", "RelativePose.other relative.pose_between.other"),
+        (lambda: two_links().pose, "RelativePose.T_link_other"),
+        (lambda: np.eye(4), "RelativePose.carrying.T_root_link"),
         (lambda: upright().parts, "Constraint.parts"),
         (upright, "KeepingChecker.constraint"),
         (lambda: [upright()], "constraint.all_of.constraints"),
@@ -696,6 +710,7 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "Dataset": dataset,
     "Recipe": recipe,
     **dict.fromkeys(CONSTRAINTS, upright),
+    "RelativePose": two_links,
     "Volume": lambda: gpu_planners.arm.constraints.Volume.sphere(1.0),
     "KeepingChecker": lambda: gpu_planners.arm.constraints.KeepingChecker(checker(), upright()),
     "ThreadExchange": lambda: distributed.ThreadExchange(0, [None], __import__("threading").Barrier(1)),

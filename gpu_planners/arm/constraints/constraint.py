@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from ...arguments import checked, instance, numbers
 from ...errors import ConfigurationError, RobotDescriptionError, SettingsError, shown
 from ..robot.model import RobotModel
-from .parts import JointPart, Part, PointPart, TiltPart, TurnPart
+from .pair import PairPart, Part
+from .parts import JointPart, PointPart, TiltPart, TurnPart
 from .volume import FARTHEST, Volume, rotation
 
 ROUNDING = 1e-9  # m and rad: what exceeds a part by less keeps it
@@ -67,7 +68,7 @@ class Constraint:
     def _kept(self, q_from, q_to, spares):
         """`kept`, of all motions near the straight ones that change each part's x by its `spares` (parts,) at most."""
         way, moves = q_to - q_from, np.abs(q_to - q_from)
-        ends = [[part.measure(q) for part in self.parts] for q in (q_from, q_to)]
+        ends = [self._measured(q, way) for q in (q_from, q_to)]
         good = np.ones(len(way), dtype=bool)
         for end in ends:
             good &= self._greatest(end) <= ROUNDING
@@ -81,7 +82,7 @@ class Constraint:
                 break
             length /= 2
             q = q_from[rows] + (begin + length)[:, None] * way[rows]
-            middle = [part.measure(q) for part in self.parts]
+            middle = self._measured(q, way[rows])
             good[rows[self._greatest(middle) > ROUNDING]] = False
             some = good[rows]
             rows, begin = np.tile(rows[some], 2), np.concatenate([begin[some], begin[some] + length])
@@ -89,6 +90,9 @@ class Constraint:
             a, b = ([np.concatenate(pair) for pair in zip(*two)] for two in ((a, middle), (middle, b)))
         good[rows] = False
         return good
+
+    def _measured(self, q, way):
+        return [part.along(q, way) if isinstance(part, PairPart) else part.measure(q) for part in self.parts]
 
     def _greatest(self, measured):
         return np.max([part.excess(x) for part, x in zip(self.parts, measured)], axis=0)

@@ -19,8 +19,11 @@ from ..collision.records import frame_floats, frame_ints
 from ..geometry.poses import HALF, ONE, TWO, ZERO, load, norm, seen_from
 from ..spaces.interface import NOTHING, Space
 from .measures import FAR, TURN, beyond, measure, rule_of, sides_of, three
+from .pair_motion import keep_way, pair_bend, pair_bends
 from .parts import CONE
 from .record import (
+    ATTITUDE,
+    ATTITUDE_TOLERANCE,
     ENDS_X,
     EULER,
     HEAD,
@@ -28,6 +31,8 @@ from .record import (
     JOINT_UPPER,
     PART,
     PER_PART,
+    PLACE,
+    PLACE_TOLERANCE,
     POINT,
     POINT_LEVERS,
     TILT,
@@ -69,7 +74,7 @@ def kept(qa, qb, space, lane):
     while good:
         interpolate(qa, qb, at, rule.q)
         place_frames(rule.q, rule.scene, rule.poses)
-        good = measured(rule, stage)
+        good = measured(rule, stage, len(qa))
         if not good:
             break
         if stage == 1 and not alone:
@@ -96,11 +101,15 @@ def kept(qa, qb, space, lane):
 
 @lean_njit
 def set_bounds(rule, qa, qb):
-    """For each part: by how much it turns at most on a whole motion (a joint: how far it goes), and K of `parts`."""
+    """For each part: by how much it turns at most on a whole motion (a joint: how far it goes; a PLACE: C of `pair`),
+    and K of `parts`."""
     for k in range(rule.parts):
         part, turned, K, inner = read_part(rule.ints, HEAD + PART * k), ZERO, ZERO, ZERO
         if part.kind == JOINT:
             turned = abs(item(qb, part.frame) - item(qa, part.frame))
+        elif part.kind == PLACE or part.kind == ATTITUDE:
+            keep_way(rule, qa, qb)
+            turned, K = pair_bends(rule, part, qa, qb)
         else:
             f = part.frame
             while f >= 0:
@@ -114,7 +123,7 @@ def set_bounds(rule, qa, qb):
                 turned, f = turned + turn, frame.parent
         first = 2 * ENDS_X * rule.parts + PER_PART * k
         set_item(rule.work, first, turned)
-        set_item(rule.work, first + 1, K if part.kind == POINT else HALF * turned * turned)
+        set_item(rule.work, first + 1, K if part.kind == POINT or part.kind == PLACE else HALF * turned * turned)
 
 
 @lean_njit
@@ -126,12 +135,15 @@ def go_on(rule):
 
 
 @lean_njit
-def measured(rule, stage):
+def measured(rule, stage, dof):
     """Measure all parts where the frames are, as the end of an interval -> do they keep what they may exceed? stage: 0
     or 1: at an end of the motion, which decides what that is"""
     for k in range(rule.parts):
         limit = 2 * ENDS_X * rule.parts + PER_PART * k + 2
-        excess = measure(rule, read_part(rule.ints, HEAD + PART * k), rule.q, ENDS_X * (rule.parts + k))
+        part, first = read_part(rule.ints, HEAD + PART * k), ENDS_X * (rule.parts + k)
+        excess = measure(rule, part, rule.q, first)
+        if part.kind == PLACE:
+            set_item(rule.work, first + 3, pair_bend(rule, part, dof))
         if stage < 2:
             if not excess <= SLACK:
                 return False
@@ -148,6 +160,9 @@ def proven(rule, width):
         first = 2 * ENDS_X * rule.parts + PER_PART * k
         turned, K = width * item(rule.work, first), width * width * item(rule.work, first + 1)
         part = read_part(rule.ints, HEAD + PART * k)
+        if part.kind == PLACE:
+            most = max(item(rule.work, ENDS_X * k + 3), item(rule.work, ENDS_X * (rule.parts + k) + 3))
+            K = min(K, HALF * width * width * MORE * (most + HALF * turned) + (MORE - ONE) * K)
         if not bound(rule, part, turned, K, ENDS_X * k, ENDS_X * (rule.parts + k)) <= item(rule.work, first + 2):
             return False
     return True
@@ -166,6 +181,12 @@ def bound(rule, part, turned, K, a, b):
         return vector_bound(rule, part, turned, K, a, b)
     if part.kind == EULER:
         return euler_bound(rule, part, K, a, b)
+    if part.kind == PLACE:
+        tolerance = item(floats, at + PLACE_TOLERANCE)
+        return peak(norm(three(work, a)) - tolerance, norm(three(work, b)) - tolerance, K)
+    if part.kind == ATTITUDE:
+        at_a, at_b = norm(three(work, a)), norm(three(work, b))
+        return attitude_bound(turned, K, at_a, at_b, item(floats, at + ATTITUDE_TOLERANCE))
     least, p, q = FAR, three(work, a), three(work, b)
     for v in range(part.number):
         volume, worst = read_volume(rule.ints, part.extra + VOLUME_INTS * v), -FAR
@@ -196,13 +217,28 @@ def tilt_bound(turned, a, b, tolerance):
 
 
 @lean_njit
+def bent(half):
+    """By how much more a rotation vector of an angle of 2 * half, at most, bends than the rotation."""
+    sine, cosine = math.sin(half), math.cos(half)
+    return MORE * half / sine * (ONE + HALF * (half / sine - cosine) / sine)
+
+
+@lean_njit
+def attitude_bound(turned, K, a, b, tolerance):
+    """Of the angle of a rotation. a, b: rad, at the ends"""
+    half, linear = max((a + b + turned) / np.float32(4), LEAST_HALF), HALF * (a + b + turned) - tolerance
+    if not half < QUARTER * np.float32(0.999):
+        return linear
+    return min(linear, peak(a, b, K * bent(half)) - tolerance)
+
+
+@lean_njit
 def vector_bound(rule, part, turned, K, a, b):
     """Of the rotation vector, and where it may turn about an axis as it likes, of that axis's tilt."""
     phi_a, phi_b, found, least = three(rule.work, a), three(rule.work, b), -FAR, FAR
     half = max((norm(phi_a) + norm(phi_b) + turned) / np.float32(4), LEAST_HALF)
     smooth = half < QUARTER * np.float32(0.999)
-    sine, cosine = math.sin(half), math.cos(half)
-    K *= MORE * half / sine * (ONE + HALF * (half / sine - cosine) / sine)
+    K *= bent(half)
     for k in range(3):
         if part.number >> k & 1:
             tolerance = item(rule.floats, part.floats + TURN_TOLERANCES + k)

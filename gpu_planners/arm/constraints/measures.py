@@ -10,12 +10,18 @@ import numpy as np
 from ...device import lean_njit
 from ...parallel.memory import item, set_item
 from ..collision.scratch import ArmScratch, frame_pose
-from ..geometry.poses import HALF, ONE, TWO, ZERO, cross, load, moved, norm, seen_from
+from ..geometry.poses import HALF, ONE, TWO, ZERO, cross, identity, load, minus, moved, norm, seen_from
 from ..spaces.interface import Packed
 from .record import (
+    ATTITUDE,
+    ATTITUDE_OTHER,
+    ATTITUDE_TOLERANCE,
     JOINT,
     JOINT_CENTRE,
     JOINT_UPPER,
+    PLACE,
+    PLACE_OTHER,
+    PLACE_TOLERANCE,
     POINT,
     TILT,
     TILT_DIRECTION,
@@ -46,7 +52,8 @@ class Rule(NamedTuple):
     """A constraint, as one lane sees it. floats, ints: `record`; scene: of the arm; poses, q, work: of the scratch
 
     work: what the parts measure at the beginning of an interval, and at its end; for each part by how much it turns on
-    the whole motion, K of that motion, and what it may exceed; then, for `project`, ROWS directions, a step, a slope
+    the whole motion, K of that motion, and what it may exceed; then, for `project`, ROWS directions, a step, a slope;
+    then, for parts of two links, the motion
     """
 
     floats: np.ndarray
@@ -78,6 +85,8 @@ def measure(rule, part, q, first):
         set_item(work, first, excess)
         set_item(work, first + 1, value)
         return excess
+    if part.kind == PLACE or part.kind == ATTITUDE:
+        return measure_pair(rule, part, first)
     T = frame_pose(rule.poses, part.frame)
     x, y, z = item(floats, at), item(floats, at + 1), item(floats, at + 2)
     if part.kind == POINT:
@@ -107,6 +116,44 @@ def measure(rule, part, q, first):
         if part.number >> k & 1:
             excess = max(excess, abs(angles[k]) - item(floats, at + TURN_TOLERANCES + k))
     return excess
+
+
+@lean_njit
+def measure_pair(rule, part, first):
+    """`measure` of a part of two links."""
+    off, tolerance = (ZERO, ZERO, ZERO), item(rule.floats, part.floats + PLACE_TOLERANCE)
+    if part.kind == PLACE:
+        wanted, there = pair_points(rule, part)
+        off = minus(there, wanted)
+    else:
+        P, Q = pair_rotations(rule, part)
+        back = (P[0], P[3], P[6], P[1], P[4], P[7], P[2], P[5], P[8])
+        off, tolerance = rotation_vector(product(back, Q)), item(rule.floats, part.floats + ATTITUDE_TOLERANCE)
+    for k in range(3):
+        set_item(rule.work, first + k, off[k])
+    return norm(off) - tolerance
+
+
+@lean_njit
+def pair_points(rule, part):
+    """Where the first link wants the point of the other one, and where it is."""
+    x, y, z = three(rule.floats, part.floats)
+    wanted = moved(pose_of(rule, part.frame), x, y, z)
+    x, y, z = three(rule.floats, part.floats + PLACE_OTHER)
+    return wanted, moved(pose_of(rule, part.number), x, y, z)
+
+
+@lean_njit
+def pair_rotations(rule, part):
+    """As of `pair_points`, by rows."""
+    P, Q = load(rule.floats, part.floats, 1), load(rule.floats, part.floats + ATTITUDE_OTHER, 1)
+    return product(pose_of(rule, part.frame), P), product(pose_of(rule, part.number), Q)
+
+
+@lean_njit
+def pose_of(rule, f):
+    """Of a frame, or of the root, f < 0."""
+    return frame_pose(rule.poses, f) if f >= 0 else identity()
 
 
 @lean_njit

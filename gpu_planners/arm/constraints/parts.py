@@ -180,6 +180,17 @@ def tilt_bound(turned: np.ndarray, a: np.ndarray, b: np.ndarray, tolerance: floa
     return np.where(np.maximum(a, b) < np.pi / 2, np.minimum(linear, convex), linear)
 
 
+def bent(half: np.ndarray, turned: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(N,) bool: do rotation vectors have a bound on their second derivative? and (N,) K of it where they do.
+
+    half: (N,) rad, of their angles at most; turned: (N,) rad, by how much the rotation changes at most
+    """
+    smooth = half < np.pi / 2 * (1 - 1e-9)
+    half = np.where(smooth, np.maximum(half, 1e-4), 1.0)
+    bend = half / np.sin(half) * (1 + (half / np.sin(half) ** 2 - 1 / np.tan(half)) / 2)
+    return smooth, turned**2 * bend / 2
+
+
 class TurnPart(LinkPart):
     """A link turned from a rotation by angles within tolerances. x: (3, 3) its rotation in the wanted one's frame
 
@@ -248,10 +259,8 @@ class TurnPart(LinkPart):
     def _vector_bound(self, turned, a, b, spare):
         at_a, at_b = self.angles(a), self.angles(b)
         half = (np.linalg.norm(at_a, axis=1) + np.linalg.norm(at_b, axis=1) + turned) / 4 + spare / 2
-        smooth = half < np.pi / 2 * (1 - 1e-9)
-        half = np.where(smooth, np.maximum(half, 1e-4), 1.0)
-        bend = half / np.sin(half) * (1 + (half / np.sin(half) ** 2 - 1 / np.tan(half)) / 2)
-        K = (turned**2 * bend / 2)[:, None]
+        smooth, bend = bent(half, turned)
+        K = bend[:, None]
         some, tolerances = self.limited, self.tolerances[self.limited]
         sides = [peak(s * at_a[:, some] - tolerances, s * at_b[:, some] - tolerances, K) for s in (1.0, -1.0)]
         found = np.where(smooth, np.maximum(*sides).max(axis=1) + np.pi / 2 * spare, np.inf)  # |J| is pi / 2 at most
@@ -264,7 +273,7 @@ class TurnPart(LinkPart):
     def pull(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         angles, some = self.angles(x), self.limited
         values = np.abs(angles[:, some]) - self.tolerances[some]
-        slopes = np.sign(angles)[:, :, None] * (_euler_rates(angles) if self.euler else _vector_rates(angles))
+        slopes = np.sign(angles)[:, :, None] * (_euler_rates(angles) if self.euler else vector_rates(angles))
         margins = np.minimum(MARGIN * self.tolerances[some], MOST_MARGIN)
         return values, np.broadcast_to(margins, values.shape), slopes[:, some]
 
@@ -275,7 +284,7 @@ class TurnPart(LinkPart):
         return f"link '{self.link}' is turned by {how} {angles.round(4).tolist()} rad; allowed: up to {allowed}"
 
 
-def _vector_rates(phi):
+def vector_rates(phi):
     """(N, 3, 3) rates of rotation vectors (N, 3) for angular velocities in the frame that they are given in."""
     half = np.linalg.norm(phi, axis=1) / 2
     small = half < 1e-4
@@ -340,6 +349,3 @@ class JointPart:
     def told(self, q: np.ndarray) -> str:
         name, value = self.robot.joint_names[self.joint], self.measure(q[None])[0, 0]
         return f"joint '{name}' is at {value:.4g}; allowed: {self.lower:g} to {self.upper:g}"
-
-
-Part = PointPart | TiltPart | TurnPart | JointPart

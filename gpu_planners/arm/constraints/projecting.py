@@ -15,8 +15,25 @@ from ..collision.forward import place_frames
 from ..collision.records import frame_floats, frame_ints
 from ..collision.scratch import frame_pose
 from ..geometry.poses import HALF, ONE, ZERO, cross, load, minus, norm, plus, seen_from, turned_back
-from .measures import FAR, TINY, angles_at, beyond, dot, measure, outside_of, rule_of, sides_of, three, turned_by
+from .measures import (
+    FAR,
+    TINY,
+    angles_at,
+    beyond,
+    dot,
+    measure,
+    outside_of,
+    pair_points,
+    pair_rotations,
+    rule_of,
+    sides_of,
+    three,
+    turned_by,
+)
+from .pair import AIM
 from .record import (
+    ATTITUDE,
+    ATTITUDE_TOLERANCE,
     ENDS_X,
     EULER,
     HEAD,
@@ -25,6 +42,8 @@ from .record import (
     JOINT_UPPER,
     PART,
     PER_PART,
+    PLACE,
+    PLACE_TOLERANCE,
     POINT,
     ROWS,
     TILT,
@@ -47,6 +66,7 @@ DAMPING = np.float32(1e-4)  # of its steps, beside the square of a slope
 PARALLEL = np.float32(1e-6)  # square of a slope, below which a side follows from the earlier ones
 LONGEST = np.float32(1.0)  # L2 of a step, rad or m
 ENOUGH = np.float32(0.5)  # of a side's margin
+AIMED = np.float32(AIM) * ENOUGH  # of the tolerance of two links' pose, for each of its coordinates
 
 
 @lean_njit
@@ -90,7 +110,7 @@ def pull(rule, part, q, rows, enough):
             if excess + margin > ZERO:
                 clear_slope(rule, len(q))
                 set_item(rule.work, slope_at(rule, len(q)) + part.frame, ONE if side == 0 else -ONE)
-                rows = take(rule, excess + margin, rows, len(q))
+                rows = take(rule, excess + margin, rows, len(q), False)
         return rows, enough
     if part.kind == POINT:
         p, nearest, least = three(rule.work, first), 0, FAR
@@ -105,8 +125,10 @@ def pull(rule, part, q, rows, enough):
             enough = enough and excess <= -ENOUGH * margin
             if excess + margin > ZERO:
                 set_slope(rule, part.frame, True, p, slope_of(rule, volume, side, inside), len(q))
-                rows = take(rule, excess + margin, rows, len(q))
+                rows = take(rule, excess + margin, rows, len(q), False)
         return rows, enough
+    if part.kind == PLACE or part.kind == ATTITUDE:
+        return pull_pair(rule, part, rows, enough, len(q))
     none = (ZERO, ZERO, ZERO)
     if part.kind == TILT:
         axis, direction = three(rule.work, first), three(floats, at + TILT_DIRECTION)
@@ -117,7 +139,7 @@ def pull(rule, part, q, rows, enough):
             size = max(norm(across), np.float32(1e-6))
             turn = (across[0] / size, across[1] / size, across[2] / size)
             set_slope(rule, part.frame, False, none, turn, len(q))
-            rows = take(rule, excess + margin, rows, len(q))
+            rows = take(rule, excess + margin, rows, len(q), False)
         return rows, enough and excess <= -ENOUGH * margin
     angles = angles_at(rule, part, first)
     for k in range(3):
@@ -130,7 +152,28 @@ def pull(rule, part, q, rows, enough):
                 sign = ONE if angles[k] > ZERO else -ONE
                 seen = turned_back(load(floats, at + TURN_WANTED, 1), sign * turn[0], sign * turn[1], sign * turn[2])
                 set_slope(rule, part.frame, False, none, seen, len(q))
-                rows = take(rule, excess + margin, rows, len(q))
+                rows = take(rule, excess + margin, rows, len(q), False)
+    return rows, enough
+
+
+@lean_njit
+def pull_pair(rule, part, rows, enough, dof):
+    """`pull` of a part of two links, whose coordinates all go to zero."""
+    off, points, moves = three(rule.work, 0), ((ZERO, ZERO, ZERO), (ZERO, ZERO, ZERO)), part.kind == PLACE
+    frame = (ONE, ZERO, ZERO, ZERO, ONE, ZERO, ZERO, ZERO, ONE)
+    tolerance = item(rule.floats, part.floats + (PLACE_TOLERANCE if moves else ATTITUDE_TOLERANCE))
+    if moves:
+        points = pair_points(rule, part)
+    else:
+        frame = pair_rotations(rule, part)[0]
+    for k in range(3):
+        enough = enough and abs(off[k]) <= AIMED * tolerance
+        n = unit_of(k) if moves else vector_rate(off, k)
+        n, sign = turned_by(frame, n[0], n[1], n[2]), ONE if off[k] > ZERO else -ONE
+        clear_slope(rule, dof)
+        add_slope(rule, part.number, part.extra, moves, points[1], (sign * n[0], sign * n[1], sign * n[2]), dof)
+        add_slope(rule, part.frame, part.extra, moves, points[0], (-sign * n[0], -sign * n[1], -sign * n[2]), dof)
+        rows = take(rule, abs(off[k]), rows, dof, True)
     return rows, enough
 
 
@@ -152,8 +195,14 @@ def set_slope(rule, f, moves, p, n, dof):
     """The slope of a side by the joints. f: frame of the link; moves: n is the gradient by the point p, else by how the
     link turns; all in the root frame"""
     clear_slope(rule, dof)
+    add_slope(rule, f, -1, moves, p, n, dof)
+
+
+@lean_njit
+def add_slope(rule, f, root, moves, p, n, dof):
+    """Add to the slope what the frames give that are between frame f and frame `root`."""
     first = slope_at(rule, dof)
-    while f >= 0:
+    while f != root:
         frame, T = frame_ints(rule.scene, f), frame_pose(rule.poses, f)
         axis, along = (T[2], T[5], T[8]), ZERO
         if frame.slides != 0:
@@ -181,15 +230,15 @@ def slope_of(rule, volume, side, p):
 
 
 @lean_njit
-def take(rule, lack, rows, dof):
+def take(rule, lack, rows, dof, exact):
     """Add to the step what a side lacks, along its slope less the directions of the sides before it -> how many
-    directions are taken."""
+    directions are taken. exact: it should lack neither less nor more, so sides after it must leave it as it is"""
     work, first = rule.work, 2 * ENDS_X * rule.parts + PER_PART * rule.parts
     step, slope = first + ROWS * dof, first + (ROWS + 1) * dof
     wanted = -lack
     for k in range(dof):
         wanted -= item(work, slope + k) * item(work, step + k)
-    if not wanted < ZERO or rows == ROWS:
+    if rows == ROWS or not (exact or wanted < ZERO):
         return rows
     for row in range(rows):
         along = ZERO

@@ -11,12 +11,14 @@ import numpy as np
 from ...parallel.layout import reader
 from ...parallel.memory import item  # noqa: F401 - for `reader`
 from ..spaces.interface import Packed
-from .parts import JointPart, Part, TiltPart, TurnPart
+from .pair import AttitudePart, PairPart, Part
+from .parts import JointPart, TiltPart, TurnPart
 from .volume import MARGIN, MOST_MARGIN
 
-POINT, TILT, VECTOR, EULER, JOINT = range(5)  # kinds of parts
+POINT, TILT, VECTOR, EULER, JOINT, PLACE, ATTITUDE = range(7)  # kinds of parts
 WHOLE = 32  # records are so many numbers long, or twice, ...: scenes begin where memory is read in one go
 ROUND_UP = 1 + 1e-5  # levers cover their own rounding
+LESS = 5e-6  # m: the tolerance of two points is smaller in float32 than it is, since both are rounded
 
 
 class RuleHead(NamedTuple):
@@ -33,9 +35,9 @@ class PartRecord(NamedTuple):
     kind: POINT, ...; floats: where its numbers begin
     frame: that carries its link; of a JOINT the joint
     number: of a POINT, how many volumes it has; of VECTOR and EULER bits, which of the three angles are limited; of a
-        JOINT, does it turn without end?
+        JOINT, does it turn without end? Of PLACE and ATTITUDE the frame of the other link
     extra: of a POINT, where the first of its VolumeRecords lies; of a VECTOR, about which axis alone it may turn as it
-        likes, -1: none
+        likes, -1: none; of PLACE and ATTITUDE the frame that carries both links, -1: none
     """
 
     kind: int
@@ -58,6 +60,8 @@ HEAD, PART, VOLUME_INTS = (len(record._fields) for record in (RuleHead, PartReco
 POINT_LEVERS = 3  # of a POINT, behind the point: the lever of each of the robot's frames, 0 where it does not carry it
 TILT_DIRECTION, TILT_TOLERANCE, TILT_MARGIN = 3, 6, 7  # behind the axis
 TURN_WANTED, TURN_TOLERANCES, TURN_MARGINS = 9, 18, 21  # behind the rotation of what is constrained in its frame
+PLACE_OTHER, PLACE_TOLERANCE, PLACE_LEVERS = 3, 6, 7  # behind the point of the first link; levers as of a POINT
+ATTITUDE_OTHER, ATTITUDE_TOLERANCE = 9, 18  # behind the rotation in the first link's frame
 JOINT_UPPER, JOINT_CENTRE, JOINT_MARGIN = 1, 2, 3  # behind the lower value
 VOLUME_POSE, VOLUME_RADIUS, VOLUME_MARGIN, VOLUME = 0, 12, 13, 14  # radius: negative where no sphere bounds it
 read_head, read_part, read_volume = reader(RuleHead), reader(PartRecord), reader(VolumeRecord)
@@ -82,6 +86,8 @@ def _record(part, origin, ints, floats):
     if isinstance(part, JointPart):
         centre, margin = part.centre, part.margin
         return JOINT, part.joint, int(part.endless), 0, [part.lower, part.upper, centre, margin]
+    if isinstance(part, PairPart):
+        return _pair(part, origin)
     R = part.T_frame_link[:3, :3]
     if isinstance(part, TiltPart):
         margin = min(MARGIN * part.tolerance, MOST_MARGIN)
@@ -103,6 +109,20 @@ def _record(part, origin, ints, floats):
     levers[part.tip.frames] = part.levers * ROUND_UP
     point = R @ part.point + part.T_frame_link[:3, 3]
     return POINT, part.frame, len(part.volumes), extra, [*point, *levers]
+
+
+def _pair(part, origin):
+    tips, ends = [chain.tip for chain in part.chains], (part.held, part.T_frame_other)
+    frames = *tips, part.common
+    if isinstance(part, AttitudePart):
+        rotations = [T[:3, :3].ravel() for T in ends]
+        return ATTITUDE, *frames, [*rotations[0], *rotations[1], part.tolerance, 0.0, 0.0, 0.0]
+    first, second = (T[:3, 3] - (origin if tip < 0 else 0.0) for tip, T in zip(tips, ends))
+    levers = np.zeros(len(part.robot.frames))
+    for chain in part.chains:
+        levers[chain.frames] = chain.levers * ROUND_UP
+    # points are off by a rounding each
+    return PLACE, *frames, [*first, *second, part.tolerance - LESS, *levers]
 
 
 def work_size(parts: int, dof: int) -> int:

@@ -13,6 +13,7 @@ from ..spaces.interface import KEEPING, Packed, SceneParts, register
 from .constraint import Constraint
 from .keeping import kept_and_free
 from .measures import KeepingScratch
+from .pair import sides_of
 from .record import packed_rule, work_size
 
 LEAST_WORK = 256  # floats of a lane's KeepingScratch.work on CUDA, so that most constraints share kernels
@@ -41,7 +42,10 @@ class KeepingChecker:
         if thickness:
             reach = joint_reach(self.robot)
             with np.errstate(divide="ignore", invalid="ignore"):  # joints that do not change a part's x do not count
-                least = [np.nanmin(np.nanmax(part.rates / reach, axis=1)) for part in constraint.parts]
+                least = [
+                    sum(np.nanmin(np.nanmax(rates / reach, axis=1)) for rates in sides_of(part) if rates.any())
+                    for part in constraint.parts
+                ]
             self._spares = [thickness * each for each in least]
 
     def thickened(self, thickness: float) -> "KeepingChecker":

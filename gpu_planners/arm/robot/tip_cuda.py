@@ -14,7 +14,6 @@ import numpy as np
 from numba import cuda, float64, uint64
 
 from ...device import cuda_jit
-from ...parallel.buffers import DeviceBuffers
 from ...parallel.stream import CudaStream
 from ...parallel.team import NEVER
 from .chain import Chain, Joints, PackedChain
@@ -47,16 +46,21 @@ class Memory:
     """A stream and arrays of a device, which calls use one after the other."""
 
     def __init__(self, device: str) -> None:
-        self.index, self.lock = int(device.partition(":")[2]), threading.Lock()
+        self.index, self.lock, self._arrays = int(device.partition(":")[2]), threading.Lock(), dict[Any, Any]()
         self._robot: tuple = None, ()
         self._part: tuple = (), ()
         with cuda.gpus[self.index]:
             self.stream = CudaStream()
-        self._arrays = DeviceBuffers(cuda.device_array, self.stream.clear)  # the stream holds arrays
 
     def room(self, name: str, shape: tuple, dtype: Any) -> Any:
         """-> an array of at least so many rows; what was there is lost when it grows."""
-        return self._arrays.room((name, shape[1:]), shape[0], dtype, shape[1:])
+        rows, *row = shape
+        key = name, *row
+        if key not in self._arrays or len(self._arrays[key]) < rows:
+            self.stream.clear()  # which holds arrays
+            self._arrays.pop(key, None)  # free before the new one is allocated
+            self._arrays[key] = cuda.device_array((max(rows + rows // 4, 1), *row), dtype)
+        return self._arrays[key]
 
     def sent(self, name: str, values: np.ndarray) -> Any:
         """-> an array that begins with these."""
@@ -174,8 +178,9 @@ class OnDevice(Rounds):
         self._kept = slots  # moved before the next search
         self._old = self._searches.slots
         self._searches = self._searches._replace(poses=self._searches.poses[slots], slots=len(slots))
-        self._memory.stream.wait()
-        self._poses = self._memory.sent("poses", self._searches.poses)
+        if len(slots):
+            self._memory.stream.wait()
+            self._poses = self._memory.sent("poses", self._searches.poses)
 
     def _make_room(self, before, rows):
         """Arrays for so many rows, with those of `before` searches of the slots that are kept."""
