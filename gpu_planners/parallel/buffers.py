@@ -1,6 +1,5 @@
 """Arrays that are kept between launches and only grow."""
 
-import math
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -8,13 +7,13 @@ from numpy.typing import DTypeLike
 
 
 class DeviceBuffers:
-    """Arrays by name.
+    """One-dimensional arrays by name.
 
-    allocate: (count, dtype) -> array, such as cuda.device_array; where there are rows, ((count, *row), dtype)
+    allocate: (count, dtype) -> array, such as cuda.device_array
     release: called before an array is given up, to let go of it
     """
 
-    def __init__(self, allocate: Callable[[Any, DTypeLike], Any], release: Callable[[], None] = lambda: None):
+    def __init__(self, allocate: Callable[[int, DTypeLike], Any], release: Callable[[], None] = lambda: None):
         self._allocate, self._release = allocate, release
         self._arrays: dict[Hashable, Any] = {}
 
@@ -24,21 +23,19 @@ class DeviceBuffers:
     def __contains__(self, name: Hashable) -> bool:
         return name in self._arrays
 
-    def room(self, name: Hashable, count: int, dtype: DTypeLike, row: tuple[int, ...] = ()) -> Any:
-        """-> the array, of at least so many items, or rows of the shape `row`.
+    def room(self, name: Hashable, count: int, dtype: DTypeLike) -> Any:
+        """-> the array, of at least so many items.
 
         Its content is lost when it grows, which it does by a quarter more than is needed.
         """
         array = self._arrays.get(name)
-        if array is None or array.size < count * math.prod(row):
+        if array is None or array.size < count:
             spare = 0
             if array is not None:
                 spare = count // 4
                 del array, self._arrays[name]  # so that the old one is free before the new one is allocated
                 self._release()
-            array = self._arrays[name] = self._allocate(
-                (max(count + spare, 1), *row) if row else max(count + spare, 1), dtype
-            )
+            array = self._arrays[name] = self._allocate(max(count + spare, 1), dtype)
         return array
 
     def filled(

@@ -13,6 +13,8 @@ from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
 from gpu_planners.arm.geometry.bricks import Bricks
 from gpu_planners.arm.geometry.shapes import ConvexShape
 from gpu_planners.errors import ObstacleError
+from gpu_planners.nodes.arm.in_hands import grips, in_hands, refuse, torn
+from gpu_planners.nodes.arm.parameters import ArmParameters
 from gpu_planners.nodes.arm.scene_objects import CarriedObject, SceneObject, SceneObjects, Source
 
 
@@ -113,9 +115,30 @@ def test_what_two_hands_hold_is_not_torn_apart():
     bar = (ConvexShape.box("bar", [0.1, 1.0, 0.1], np.eye(4)),)
     one = CarriedObject("bar", bar, "left", at(0), ("right",), Source.SERVICE, held_by=("right",))
     objects = SceneObjects().attach_new(one)
-    assert objects.parted(load_urdf(urdf, joints=["rail"])) == ""
-    assert "'bar' is held by 'left' and 'right', which left_joint move" in objects.parted(
-        load_urdf(urdf, joints=["rail", "left_joint"])
-    )
-    assert "left_joint, right_joint" in objects.parted(load_urdf(urdf))
-    assert SceneObjects().attach_new(replace(one, held_by=())).parted(load_urdf(urdf)) == ""
+    rail, left, both = load_urdf(urdf, joints=["rail"]), load_urdf(urdf, joints=["rail", "left_joint"]), load_urdf(urdf)
+    assert torn(objects, rail) == "" and not grips(objects, rail)
+    assert "'bar' is held by 'left' and 'right', which left_joint move" in torn(objects, left)
+    with pytest.raises(ObstacleError, match="left_joint move.*a sequence keeps no object in two hands"):
+        refuse(objects, left, "a sequence")
+    assert torn(objects, both) == ""  # motions of both keep it in both hands
+    (rule,) = in_hands(objects, both, np.array([0.2, 0.1, -0.1]), ArmParameters()).rules
+    assert (rule.link, rule.other) == ("left", "right")
+    assert rule.satisfied([[0.9, 0.1, -0.1], [0.2, 0.1, 0.1]]).tolist() == [True, False]
+    assert not grips(SceneObjects().attach_new(replace(one, held_by=())), both)
+
+
+def test_a_hand_that_moveit_lets_touch_holds_where_both_arms_are_planned():
+    """Its messages do not say who holds an object."""
+    link = '<link name="{0}"/><joint name="{0}_joint" type="revolute"><parent link="{1}"/><child link="{0}"/>'
+    link += '<axis xyz="0 0 1"/><origin xyz="0.1 0 0"/><limit lower="-2" upper="2" velocity="2" effort="1"/></joint>'
+    parts = [("left", "floor"), ("left_hand", "left"), ("right", "floor"), ("right_hand", "right")]
+    urdf = f'<robot name="pair"><link name="floor"/>{"".join(link.format(*part) for part in parts)}</robot>'
+    bar = (ConvexShape.box("bar", [0.1, 1.0, 0.1], np.eye(4)),)
+    one = CarriedObject("bar", bar, "left_hand", at(0), ("left", "floor", "right", "right_hand"), Source.MOVEIT)
+    objects, both = SceneObjects().attach_new(one), load_urdf(urdf)
+    (grip,) = grips(objects, both)
+    assert grip.other == "right_hand" and grip.others == ("right_joint", "right_hand_joint")
+    alone = load_urdf(urdf, joints=["left_joint", "left_hand_joint"])
+    assert not grips(objects, alone) and torn(objects, alone) == ""  # a hand may leave what it only touches
+    assert not grips(SceneObjects().attach_new(replace(one, touch_links=("left", "floor"))), both)
+    assert not grips(SceneObjects().attach_new(replace(one, source=Source.SERVICE)), both)

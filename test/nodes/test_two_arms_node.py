@@ -56,7 +56,7 @@ def test_a_goal_for_one_arm_alone_names_the_joints_that_it_lacks(running):
     assert response.code != PlanMotion.Response.SUCCESS and "right_shoulder" in response.message
 
 
-def test_what_both_hands_hold_is_refused_by_name_until_one_lets_it_go(running):
+def test_a_goal_that_tears_what_both_hands_hold_is_refused_by_name_until_one_lets_it_go(running):
     from gpu_planners_msgs.msg import AttachedObject
     from gpu_planners_msgs.srv import AttachObjects
 
@@ -76,8 +76,12 @@ def test_what_both_hands_hold_is_refused_by_name_until_one_lets_it_go(running):
 
     assert attach(held_by=["right_fore"]).code == 1
     response = ask(running)
+    assert response.code == PlanMotion.Response.GOAL_STATE_INVALID, response.message
+    for part in ("goal 0 does not keep the constraints", "'right_fore' is", "'left_fore' should have it", "0.002"):
+        assert part in response.message
+    response = ask(running, planner="prm")
     assert response.code == -19 and response.status == "refused", response.message
-    for part in ("'bar' is held by 'left_fore' and 'right_fore'", "left_shoulder", "right_elbow", "have one let it go"):
+    for part in ("'bar' is held by 'left_fore' and 'right_fore'", "planner 'prm' keeps no object in two hands"):
         assert part in response.message
     assert attach(held_by=["nobody"]).code == -18
     assert attach(touch_links=["right_fore"]).code == 1

@@ -32,7 +32,9 @@ def offer_move(arm: ArmServices) -> None:
 
         replans, replaces = int(goal.request.replans), arm.values.goals_while_moving != "none"
         group = group_of(goal.request)
-        plan_from = None if constraints_of(goal.request) else plan  # the way from a motion under way keeps none
+        # the way from a motion under way keeps none
+        bound = constraints_of(goal.request) or arm.scene.holds_together(group)
+        plan_from = None if bound else plan
         task = Task("~/move", replans, plan, feed_back, end, group=group, plan_from=plan_from, replaces=replaces)
         arm.executing.start(task)
         return lambda: arm.executing.cancel(task)

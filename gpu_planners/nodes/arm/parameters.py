@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from ...arm import PLANNERS
 from ...arm.cartesian import Settings as LineSettings
 from ...arm.collision.checker import MARGIN, MotionCheck
+from ...arm.constraints.relative import POSITION, POSITIONS, ROTATION, ROTATIONS
 from ...arm.distance_fields import FieldRule
 from ...arm.planners.rrt_connect import Settings as RrtConnectSettings
 from ...arm.planners.settings import PlannerSettings
@@ -204,6 +205,18 @@ class ArmParameters(NodeParameters):
         0.0,
         3600.0,
         unit="seconds",
+    )
+    hands_position: float = setting(
+        POSITION,
+        "Farthest that an object in two hands lets one of them leave its place in the other one's frame",
+        *POSITIONS,
+        unit="metres",
+    )
+    hands_rotation: float = setting(
+        ROTATION,
+        "Farthest that an object in two hands lets one of them turn in the other one's frame",
+        *ROTATIONS,
+        unit="rad",
     )
     moving_slack_s: float = setting(
         0.2,

@@ -17,10 +17,10 @@ from ...arm.constraints import KeepingChecker
 from ...arm.control import moving
 from ...arm.planners.settings import LEAST_TIME_S, PlannerSettings
 from ...arm.trajectory import Trajectory, time_parameterize
-from ...errors import ObstacleError, RobotDescriptionError, one_line
+from ...errors import RobotDescriptionError, one_line
 from ..common.request_error import RequestError, answered_with, check_count
 from ..common.ros import seconds
-from . import codes, conversions, kept
+from . import codes, conversions, in_hands, kept
 from .arm_services import ArmServices, Planned
 from .parameters import PLANNERS, ArmParameters, settings_on
 from .payload import torque_limits
@@ -45,8 +45,13 @@ def answer(arm: ArmServices, request: PlanMotion.Request, response: PlanMotion.R
         objects, checker, frames, start = asked_scene(arm, request, margin)
     if objects.movers:
         checker.world = objects.still
-    rule = kept.kept(kept.constraints_of(request), checker.robot, frames)
-    goals, goal_of = _goals(request, checker, frames, start, values, until)
+    held = in_hands.in_hands(objects, checker.robot, start, values)
+    if held.rules and name != in_hands.PLANNER:
+        if request.planner:
+            in_hands.refuse(objects, checker.robot, f"planner '{name}'")
+        name, settings = in_hands.PLANNER, getattr(values, in_hands.PLANNER)
+    rule = held.beside(kept.kept(kept.constraints_of(request), checker.robot, frames))
+    goals, goal_of = _goals(request, checker, frames, start, values, until, held)
     left, late = until - time.monotonic(), f"the time limit of {settings.time_limit_s:g} s was reached"
     if left < LEAST_TIME_S:
         raise RequestError(codes.TIMED_OUT, f"{late} before the search began")
@@ -132,8 +137,6 @@ def asked_scene(
     start = conversions.configuration(robot, positions, "the start", START_INVALID)
     objects = scene.objects_for(request)
     checker = scene.checker_for(objects, margin, positions, group)
-    if text := objects.parted(checker.robot):
-        raise ObstacleError(text)
     return objects, checker, scene.frames_of(checker.robot), start
 
 
@@ -185,10 +188,11 @@ def scaling_of(request: Any, arm: ArmServices, what: str) -> float:
 TRIED = 4  # times as many solutions are looked for as are used: the nearest of them lead to shorter motions
 
 
-def _goals(request, checker, frames, start, values, until):
+def _goals(request, checker, frames, start, values, until, held):
     """(G, dof) goals, and for each the number of the request's goal that it comes from.
 
     frames: {frame: (4, 4) T_root_frame}; start: (dof,); until: time.monotonic() when the request's time is over
+    held: in_hands.InHands
     """
     goals = conversions.joint_goals(request.joint_goals, checker.robot)
     goal_of = list(range(len(goals)))
@@ -197,15 +201,20 @@ def _goals(request, checker, frames, start, values, until):
         poses = [conversions.pose_goal(one, frames, f"pose goal {i}") for i, one in enumerate(request.pose_goals)]
         half, count = max((until - time.monotonic()) / 2, 0.0), TRIED * values.ik_solutions
         with answered_with(codes.INVALID_LINK_NAME, RobotDescriptionError, f"tip_link '{tip_link}': "):
+            judge = None if held.rules else checker  # the other hand is brought there first
             found = checker.robot.inverse_kinematics(
-                np.array(poses), checker, link=tip_link, seed_q=start, solutions=count, time_limit_s=half
+                np.array(poses), judge, link=tip_link, seed_q=start, solutions=count, time_limit_s=half
             )
         if not goals and not any(map(len, found)):
             raise _no_goal(checker, found, tip_link, half)
         for number, solutions in enumerate(found, len(request.joint_goals)):
-            nearest = solutions.q[: values.ik_solutions]
+            nearest = held.closed(solutions.q, [tip_link], checker) if held.rules else solutions.q
+            nearest = nearest[: values.ik_solutions]
             goals.extend(nearest)
             goal_of += [number] * len(nearest)
+        if not goals:
+            text = "no configuration found at a pose goal has what both hands hold in both of them, free"
+            raise RequestError(codes.NO_IK_SOLUTION, text)
     if not goals:
         raise RequestError(codes.UNRECOGNIZED_GOAL_TYPE, "the request has no goal: give joint_goals or pose_goals")
     return np.array(goals), goal_of

@@ -29,6 +29,7 @@ from ..common.ros import Transforms
 from ..common.worker import device_of_seat, seat
 from . import codes
 from .conversions import Outside, RobotFrames, outside_frame
+from .in_hands import grips, torn_by
 from .marker_objects import check_markers, check_obstacles, marker_object, obstacle_name
 from .move_run import MotionUnderWay
 from .moving_obstacles import with_velocities
@@ -279,13 +280,20 @@ class PlanningScene:
         if same and on_time:
             return ""
         checker = self.checker_for(self.objects, motion.margin, others, group)
-        checker.world, met = self.objects.still, self.objects.parted(checker.robot)
+        checker.world, met = self.objects.still, ""
+        if not same:
+            met = torn_by(motion.curve, phase, self.objects, checker, self.values)
         if not same and not met:
             met = first_contact(checker, motion.curve.remaining_path(phase))
         met = met or moving.first_contact(checker, motion.curve, movers, zero, phase, slack)
         if not met:
             motion.scene, motion.judged = state, zero
         return met
+
+    def holds_together(self, group: str = "") -> bool:
+        """Do several links that a group's joints move hold one object?"""
+        held = any(one.held_by or one.touch_links for one in self.objects.carried.values())
+        return self.robot is not None and held and bool(grips(self.objects, self.described(self.group_named(group))))
 
     def require_robot(self) -> RobotModel:
         """The robot; RequestError while there is none."""

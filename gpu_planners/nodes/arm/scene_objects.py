@@ -22,7 +22,6 @@ from ...arm.collision.world import Piece
 from ...arm.control.moving import MovingObstacle
 from ...arm.geometry.bricks import Bricks
 from ...arm.geometry.shapes import ConvexShape, check_pose
-from ...arm.robot.modified_dh import path_to_root
 from ...errors import ObstacleError, shortened, shown
 
 ALWAYS = np.inf  # `expires` of objects that stay
@@ -212,22 +211,6 @@ class SceneObjects:
         one = self.carried_object(name)
         put = SceneObject(name, one.pieces, check_pose(name, T_root_link) @ one.pose, one.source, parts=one.parts)
         return self._without({name}).add(put)
-
-    def parted(self, robot: RobotModel) -> str:
-        """Which carried object the robot's planning joints would tear from one of the links that hold it, as a text; ""
-        where they move these links as one."""
-        for one in self.carried.values():
-            for link in one.held_by:
-                hands = (robot.link_frame[robot.link_index(each)] for each in (one.link, link))
-                first, second = (set(path_to_root(robot.frames, int(frame))) for frame in hands)
-                moved = {robot.joint_names[robot.frames["joint"][frame]] for frame in first ^ second}
-                if moved:
-                    names = shortened(", ".join(name for name in robot.joint_names if name in moved))
-                    return (
-                        f"'{one.name}' is held by '{one.link}' and '{link}', which {names} move relative to each "
-                        "other, and no motion is planned that keeps an object in two hands: have one let it go"
-                    )
-        return ""
 
     @property
     def names(self) -> tuple[str, ...]:

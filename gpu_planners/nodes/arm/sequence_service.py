@@ -11,7 +11,7 @@ from ...arm.planners.settings import PlannerSettings
 from ...arm.sequence import Free, SequenceResult, Straight
 from ...errors import RobotDescriptionError, one_line
 from ..common.request_error import RequestError, answered_with, check_count
-from . import codes
+from . import codes, in_hands
 from .arm_services import ArmServices, Planned
 from .conversions import frame_transform, joint_goals, pose_goal, trajectory_message
 from .parameters import PLANNERS, settings_on
@@ -40,6 +40,7 @@ def answer(arm: ArmServices, request: PlanSequence.Request, response: PlanSequen
     check_count("goals", goals, "max_goals", values, codes.FAILURE)
     with arm.scene.lock:
         objects, checker, frames, start = asked_scene(arm, request, margin)
+        in_hands.refuse(objects, checker.robot, "a sequence")
         start = inside_limits(checker.robot, start, settings)
         robot, tip_link = checker.robot, checker.robot.tip_link
         segments = [

@@ -14,13 +14,15 @@ from ...arm.planners.settings import LEAST_TIME_S
 from ...errors import one_line
 from ..arm import codes
 from ..arm.conversions import trajectory_message
+from ..arm.in_hands import in_hands
 from ..arm.parameters import PLANNERS, ArmParameters, settings_on
 from ..arm.plan_service import timed
 from ..arm.sequence_service import inside_limits
 from ..common.request_error import RequestError, check_count
 from . import industrial
+from .cartesian_path import blind_checker
 from .constraints import read_constraints, read_path_constraints
-from .goals import goals_in
+from .goals import Judge, goals_in
 from .requests import INDUSTRIAL, MotionQuery, PlannedMotion, check_speed, check_start, kind_of
 
 GOAL_TIME = 0.5  # part of the time that goals may take
@@ -75,7 +77,9 @@ def _by_sampling(kind, query, limit):
     if kept is not None and (broken := kept.rule.told(start)):
         text = f"the start does not keep the path_constraints: {broken}"
         raise RequestError(codes.START_STATE_VIOLATES_PATH_CONSTRAINTS, text)
-    goals, goal_of, tried = _goals(regions, query, kept, began, limit)
+    held = in_hands(reference.objects, checker.robot, start, values)
+    rule = held.beside(None if kept is None else kept.rule)
+    goals, goal_of, tried = _goals(regions, query, kept, held, began, limit)
     settings = settings_on(checker.device, settings)
     by_time, best = getattr(settings, "objective", "length") == "time", None
 
@@ -84,10 +88,10 @@ def _by_sampling(kind, query, limit):
         return estimated_duration(result.path, robot.velocity, robot.acceleration, away) if by_time else result.cost
 
     def solve(goals, left, seed):
-        if kept is None:
+        if rule is None:
             return PLANNERS[kind].solve(start, goals, checker, replace(settings, time_limit_s=left), seed=seed)
         own = replace(settings_on(checker.device, values.rrt_connect), time_limit_s=left)
-        return rrt_connect.solve(start, goals, checker, own, seed, constraints=kept.rule)
+        return rrt_connect.solve(start, goals, checker, own, seed, constraints=rule)
 
     for seed in range(max(1, request.num_planning_attempts)):
         left = began + limit - time.monotonic()
@@ -103,13 +107,14 @@ def _by_sampling(kind, query, limit):
         raise RequestError(codes.TIMED_OUT, f"the time limit of {limit:g} s was reached before the search began")
     if not best.solved:
         raise RequestError(codes.CODE_OF_STATUS[best.status], one_line(best.message) or best.status.value)
-    if kept is not None:
-        kind, checker = "rrt_connect with path_constraints", KeepingChecker(checker, kept.rule)
+    if rule is not None:
+        what = "path_constraints" if kept is not None else "what both hands hold"
+        kind, checker = f"rrt_connect with {what}", KeepingChecker(checker, rule)
     text = f"goal {goal_of[best.goal_index]}, {len(best.path)} waypoints, length {best.cost:.2f}, by {kind}"
     return best.path, checker, text
 
 
-def _goals(regions, query, kept, began, limit):
+def _goals(regions, query, kept, held, began, limit):
     """(G, dof) goals, for each the number of its region, and how many, the first ones, are tried before the others.
 
     A region without a goal counts only where all are.
@@ -118,7 +123,7 @@ def _goals(regions, query, kept, began, limit):
     for number, region in enumerate(regions):
         until = began + GOAL_TIME * limit * (number + 1) / len(regions)
         try:
-            found, first = _kept_goals(region, query, kept, until, number)
+            found, first = _kept_goals(region, query, kept, held, until, number)
         except RequestError as failure:
             failures.append(failure)
             continue
@@ -130,9 +135,11 @@ def _goals(regions, query, kept, began, limit):
     return np.array(q), goal_of, len(goals)
 
 
-def _kept_goals(region, query, kept, until, seed):
-    """Goals of a region, as of goals_in, that keep the path constraint."""
+def _kept_goals(region, query, kept, held, until, seed):
+    """Goals of a region, as of goals_in, that keep the path constraint, and have in both hands what is `held` there."""
     asked = query.checker, query.start, query.values.ik_solutions, until, seed
+    if held.rules:
+        return _goals_in_hands(region, query, kept, held, until, seed)
     found, first = goals_in(region, *asked)
     if kept is None:
         return found, first
@@ -148,3 +155,18 @@ def _kept_goals(region, query, kept, until, seed):
     if not good.any():
         raise RequestError(codes.GOAL_VIOLATES_PATH_CONSTRAINTS, text)
     return found[good], int(good[:first].sum()) or int(good.sum())
+
+
+def _goals_in_hands(region, query, kept, held, until, seed):
+    """`_kept_goals`, whose one hand is where the region has it, and the others follow."""
+    blind = blind_checker(query.checker.robot, query.values.device)
+    asked = region if kept is None else kept.of_goal(region)
+    found, _ = goals_in(asked, blind, query.start, query.values.ik_solutions, until, seed)
+    judge = Judge(query.checker.robot, asked, query.checker)
+    found = held.closed(found, region.links, judge)
+    if not len(found):
+        if judge.colliding is not None:
+            raise judge.none_found(time.monotonic() > until, *region.links)
+        text = "no configuration found there has what both hands hold in both of them"
+        raise RequestError(codes.GOAL_VIOLATES_PATH_CONSTRAINTS, f"{region.what}: {text}")
+    return found, len(found)

@@ -19,8 +19,8 @@ from moveit_msgs.msg import (
 )
 
 from ...arm import CollisionChecker
-from ...errors import ObstacleError, error_text
-from ..arm import codes
+from ...errors import error_text
+from ..arm import codes, in_hands
 from ..arm.arm_services import ArmServices, Planned
 from ..arm.move_run import MotionUnderWay, Task, TaskPlan
 from ..arm.parameters import PLANNERS
@@ -159,6 +159,7 @@ class MoveItServer:
         sequences.check_items(items, values)
         request, planner = sequences.first_request(items, values)
         query = self._query(request, group, planner, scenes.is_empty(diff) or diff.is_diff, diff)
+        in_hands.refuse(query.reference.objects, query.checker.robot, "a sequence")
         motion = sequences.plan(query, items)
         return motion, self._shown(motion, query), query.checker.robot
 
@@ -200,8 +201,8 @@ class MoveItServer:
             checker = self._checker(reference, group)
         else:
             checker = cartesian_path.blind_checker(reference.robot, values.device)
-        if text := reference.objects.parted(checker.robot):
-            raise ObstacleError(text)
+        if planner not in PLANNERS:
+            in_hands.refuse(reference.objects, checker.robot, planner or "a Cartesian path")
         start = scenes.complete(checker.robot, reference.positions, "the start state")
         return MotionQuery(request, values, checker, reference, start, self._scene.limits)
 
@@ -257,6 +258,7 @@ class MoveItServer:
         replaces = self._arm.values.goals_while_moving == "all"
         # the way from a motion under way keeps to no line, and to no constraint
         bound = kind is not MoveGroup or first.planner_id in INDUSTRIAL or first.path_constraints != Constraints()
+        bound = bound or self._scene.holds_together(group)
         told, plan_from = _feedback(goal, kind), None if bound else plan
         task = Task("move_group", replans, plan, told, end, group=group, plan_from=plan_from, replaces=replaces)
         return self._longer(task)
