@@ -234,6 +234,8 @@ def use_planner(planner: BlockPlanner, grid: GridMap) -> None:
     free = np.argwhere(~grid.blocked)[:2].astype(float)  # as tiles of points are
     if len(free):
         planner.plan(free, free[0]).path(0)
+        if planner.algorithm == "exact":
+            planner.prepare(free[0])
         planner.plan(free, free)
         row, col = free[-1].astype(int)
         for cost in (0, grid.costs[row, col]):

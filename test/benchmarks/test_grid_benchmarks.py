@@ -7,6 +7,7 @@ from grid_paths import random_costs
 from benchmarks import (
     grid_experiments,
     grid_fields,
+    grid_moving,
     grid_peers,
     grid_plots,
     grid_scenarios,
@@ -79,7 +80,11 @@ def test_every_section_on_small_maps(monkeypatch, tmp_path):
     monkeypatch.setattr(grid_experiments, "PLANNERS", few)
     tables = []
     for benchmark in (
-        grid_fields.BENCHMARKS + grid_experiments.BENCHMARKS + grid_scenarios.BENCHMARKS + grid_streamed.BENCHMARKS
+        grid_fields.BENCHMARKS
+        + grid_moving.BENCHMARKS
+        + grid_experiments.BENCHMARKS
+        + grid_scenarios.BENCHMARKS
+        + grid_streamed.BENCHMARKS
     ):
         rows = [row.as_dict() for row in benchmark.run(context)]
         assert any(row["figures"] for row in rows), benchmark.name
@@ -91,7 +96,8 @@ def test_every_section_on_small_maps(monkeypatch, tmp_path):
     text = report.markdown(results)
     assert "P-BA\\*-16" in text and "exact, cpu" in text
     by_name = {table["name"]: table["rows"] for table in tables}
-    assert all(row["figures"].get("identical", "yes") == "yes" for row in by_name["weighted_fields"])
+    for name in ("weighted_fields", "grid_moving"):
+        assert all(row["figures"].get("identical", "yes") == "yes" for row in by_name[name])
     for row in by_name["grid_repair"]:
         if row["figures"]:
             done, asked = row["figures"]["identical"].split("/")

@@ -204,7 +204,8 @@ def test_goals_beyond_the_time_limit_are_timed_out():
 def test_fields_are_kept_for_goals_that_come_again():
     """The first plan makes fields, which takes much longer than following them."""
     grid = GridMap(np.ones((800, 800), np.uint8), 4)
-    starts, goals = np.array([[0, 0], [1, 5], [2, 9], [3, 1]]), np.array([[0, 1], [0, 2], [0, 3], [0, 4]])
+    starts = np.array([[0, 0], [1, 5], [2, 9], [3, 1], [4, 4]])  # more than searches answer
+    goals = np.array([[0, 1], [0, 2], [0, 3], [0, 4], [0, 5]])
     planner = BlockPlanner(grid, device="cpu")
     planner.plan(starts, goals[::-1] + 20)  # compiles
     first, again = (seconds_of(lambda: planner.plan(starts, goals)) for _ in range(2))
@@ -212,6 +213,31 @@ def test_fields_are_kept_for_goals_that_come_again():
     assert again < first / 4
     memory = planner.plan(starts, goals)
     assert same(memory, BlockPlanner(grid, device="cpu").plan(starts, goals))
+
+
+@settings(max_examples=15, deadline=None)
+@given(**CASES)
+def test_a_few_agents_get_the_paths_of_fields_on_maps_that_change(
+    seed, rows, cols, connectivity, highest, blocked, block_size
+):
+    """Whoever answers, a search or a field: the path is the same to the step, and costs what Dijkstra says."""
+    rng, grid, free = random_problem(seed, rows, cols, connectivity, highest, blocked)
+    planner = BlockPlanner(grid, block_size=block_size, device="cpu")
+    for _ in range(4):
+        goal, starts = free[rng.integers(len(free))], free[rng.integers(len(free), size=3)]
+        expected = costs_to_goal(planner.grid.costs, connectivity, goal)[tuple(starts.T)]
+        for _ in range(3):  # the goal's field is there at last
+            paths = planner.plan(starts, goal)
+            np.testing.assert_allclose(paths.cost, expected, rtol=1e-10)
+        other = BlockPlanner(planner.grid, block_size=block_size, device="cpu")
+        other.prepare(goal)
+        for some in (paths, BlockPlanner(planner.grid, block_size=block_size, device="cpu").plan(starts, goal)):
+            assert same(some, other.plan(starts, goal))
+        tiles = rng.integers((rows, cols), size=(20, 2))
+        planner.update(*tiles.T, np.where(rng.random(20) < 0.3, 0, rng.integers(1, highest + 1, 20)))
+        free = np.argwhere(planner.grid.costs)
+        if not len(free):
+            break
 
 
 def test_a_change_of_one_cost_leaves_the_uniform_map():

@@ -28,12 +28,14 @@ from .blocks import BITS, VALUES, FieldShape, Visit
 from .cpu import CpuFields
 from .rounds import GOAL_BLOCK, GOAL_TILE, GOAL_USED, Request
 from .streamed import Cut, StreamedFields
+from .toward import TowardStart
 from .values import INFINITE, unit_of
 from .wave import flood, new_wave
 
 MOST_REPAIRED = 1 / 16  # changed blocks, of all: with more, planning anew takes less time (measured on 1024x1024)
 MOST_ITEMS = 2**31 - 1  # blocks of all fields together: int32
 BATCHES = 32  # at least about so many in a time limit
+FEW = 4  # agents of a plan that searches may answer on a CPU, one after the other
 
 
 def open_fields(shape: FieldShape, device: str):
@@ -84,6 +86,10 @@ class Exact:
         self._most = max(1, min(limit // shape.field_bytes, MOST_ITEMS // shape.blocks.count))
         self._slot_of = OrderedDict()  # goal (row, col) -> slot; the goal used last comes last
         self._make_slots(0)
+        searching = self.device == "cpu" and TowardStart.fits(grid, limit)
+        self._toward = TowardStart(grid) if searching else None
+        # by goal (row, col): tiles that searches have opened since the map changed, as a share of the map's
+        self._opened: dict[tuple[int, int], float] = {}
 
     def _make_slots(self, slots):
         self._slot_of.clear()
@@ -92,6 +98,10 @@ class Exact:
 
     def plan(self, starts: np.ndarray, goals: np.ndarray) -> PathSet:
         """Paths of agents from free tiles to free tiles. starts, goals: (N, 2) int32 [row, col]"""
+        if self._toward is not None and 0 < len(starts) <= FEW:
+            agents = zip(starts, np.broadcast_to(goals, starts.shape))
+            each = (self._plan_one(start, goal) for start, goal in agents)
+            return joined(each, starts, np.arange(len(starts)), self.grid.connectivity)
         if len(starts) and (goals.strides[0] == 0 or (goals == goals[0]).all()):
             return self._follow(starts, self._slots(goals[:1]))
         distinct, which, order, firsts = by_goal(goals, self.grid.cols)
@@ -103,6 +113,18 @@ class Exact:
                 yield self._follow(starts[agents], slots)
 
         return joined(parts(), starts, order, self.grid.connectivity)
+
+    def _plan_one(self, start, goal):
+        """-> PathSet of one agent, by a search where the goal's field is not as the map is; the path is the same. Once
+        searches have opened as many tiles as the map has, the field is made."""
+        key = tuple(goal.tolist())
+        slot, opened = self._slot_of.get(key), self._opened.get(key, 0.0)
+        if (slot is None or self._stale[slot].any()) and opened < 1:
+            paths = self._toward.find(start, goal)
+            self._opened[key] = opened + self._toward.opened / self.grid.costs.size if paths is not None else 1.0
+            if paths is not None:
+                return paths
+        return self._follow(start[None], self._slots(goal[None]))
 
     def _follow(self, starts, slots):
         """-> PathSet of agents down the fields of some slots, (N,), or (1,) for all"""
@@ -144,6 +166,7 @@ class Exact:
 
     def forget(self):
         """Keep nothing of the goals planned so far."""
+        self._opened.clear()
         self._slot_of.clear()
         self._goals[:] = 0
 
@@ -200,6 +223,9 @@ class Exact:
             self._open(grid)
             return
         self.grid = grid
+        self._opened.clear()
+        if self._toward is not None:
+            self._toward.update(grid, rows, cols)
         self._fields.change_map(grid, rows, cols)
         for goal in list(self._slot_of):
             if grid.costs[goal] == 0:
