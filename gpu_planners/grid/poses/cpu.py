@@ -33,6 +33,11 @@ def box_about(layout: Layout, rows: np.ndarray, cols: np.ndarray, reach: int) ->
     return np.array([max(up, whole[0]), min(down, whole[1]), max(left, whole[2]), min(right, whole[3])], np.int32)
 
 
+def box_of_both(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The box about two boxes."""
+    return np.array([min(a[0], b[0]), max(a[1], b[1]), min(a[2], b[2]), max(a[3], b[3])], np.int32)
+
+
 class CpuMap:
     """A map's costs, and which states and moves are free. costs: (rows, cols) uint8 as of `PoseGrid`
 
@@ -63,10 +68,10 @@ class CpuMap:
 
 
 class CpuField:
-    """The field of one goal. cost: (rows, cols) uint8 in place of the map's"""
+    """The field of one goal."""
 
-    def __init__(self, on: CpuMap, table: Table, cost: np.ndarray | None = None):
-        layout = on.layout._replace(layers=len(table.first) - 1)
+    def __init__(self, on: CpuMap, table: Table):
+        layout = on.layout
         self._layout, self._table = layout, table
         self._members = min(MOST_THREADS, len(os.sched_getaffinity(0)))
         blocks = layout.blocks
@@ -76,11 +81,11 @@ class CpuField:
         self._memory = np.zeros(rounds.MEMORY, np.int32)
         self._least = np.zeros(7, np.int32)
         self._own = np.zeros(self._members * layout.layers, np.int32)
-        self._record = field_record(layout, on.cost if cost is None else cost, on.free, self._value, self._dirty)
+        self._record = field_record(layout, on.cost, on.free, self._value, self._dirty)
 
-    def make(self, seeds: np.ndarray, stop_at: int = -1):
-        """Make it for goal states (n,), numbers in `value`. stop_at: as of `PoseOrders`"""
-        self._update(PoseOrders(NO_GOALS.ravel(), NEW, stop_at, np.asarray(seeds, np.int32), new_box(self._layout)))
+    def make(self, seeds: np.ndarray):
+        """Make it for goal states (n,), numbers in `value`."""
+        self._update(PoseOrders(NO_GOALS.ravel(), NEW, -1, np.asarray(seeds, np.int32), new_box(self._layout)))
 
     def repair(self, box: np.ndarray):
         """Bring it up to date where the map has changed."""
@@ -102,17 +107,12 @@ class CpuField:
             self._memory[rounds.STOP] = 0
 
     def highest(self) -> int:
-        """No state has a value above it; all below it are exact, also where the work was ended by a state."""
+        """No state has a value above it."""
         return int(self._least[3])
 
     def values(self) -> np.ndarray:
         """(layers, rows, cols) int32 of the map, in units of cost; INFINITE: no way"""
         return without_border(self._value, self._layout)
-
-    @property
-    def flat(self) -> np.ndarray:
-        """(states,) int32 values of all states, with the border."""
-        return self._value
 
     def values_at(self, states: np.ndarray) -> np.ndarray:
         """(N,) int32 of states, numbers in `value`."""

@@ -15,8 +15,8 @@ from ...errors import GridMapError, SettingsError, shown
 from ...settings import Described, setting, time_limit
 from ..maps.grid_map import HIGHEST_COST, WorkingMap
 from ..paths import NO_PATH, SOLVED, START_BLOCKED, START_NOT_FINITE, START_OUTSIDE, TIMED_OUT, AgentStatus
-from .astar import Bound, Search
-from .cpu import CpuField, CpuMap, box_about, new_box
+from .astar import Search
+from .cpu import CpuField, CpuMap, box_about, box_of_both, new_box
 from .masks import along_free, convex_pieces
 from .moves import UNITS, wrapped
 from .paths import PosePathSet
@@ -58,8 +58,8 @@ class PosePlanner:
 
     poses: PoseGrid
     algorithm: "exact" (a field for each goal: all starts at once, repaired when the map changes), "astar" (one start
-        after the other, on the CPU), or "auto": on a CPU `astar` where a goal has few starts and no field, else
-        `exact`. Costs are the same
+        after the other, on the CPU), or "auto": on a CPU `astar` where a goal has few starts and no field that is as
+        the map is, else `exact`. Costs are the same
     device: "auto", "cpu", "cuda" or "cuda:N"
     settings: PoseSettings; None: its defaults
 
@@ -92,8 +92,6 @@ class PosePlanner:
             self._on = CudaMap(self._layout, runs, poses.map.costs, self.device)
         self._kept: OrderedDict[bytes, Kept] = OrderedDict()
         self._search: Search | None = None
-        self._point: CpuField | None = None  # the point robot's field, of these places, exact below a value
-        self._point_of, self._point_most = b"", INFINITE
 
     @property
     def poses(self) -> PoseGrid:
@@ -155,9 +153,10 @@ class PosePlanner:
         box = box_about(self._layout, row, col, self._robot.reach)
         self._on.change(row, col, self._map.costs[row, col], box)
         for kept in self._kept.values():
-            kept.box = box if kept.box is None else _both(kept.box, box)
+            kept.box = box if kept.box is None else box_of_both(kept.box, box)
         self._poses = None
-        self._point_of = b""
+        if self._search is not None:
+            self._search.change(box)
 
     def prepare(self, goal: ArrayLike):
         """Make the field of a goal (3,) now, so that `plan` by `exact` has only to follow it."""
@@ -245,9 +244,10 @@ class PosePlanner:
         return (SOLVED, numbers) if len(numbers) else (START_BLOCKED + 1, None)
 
     def _wants_field(self, agents, seeds):
-        if self.algorithm == "auto":
-            return self.device != "cpu" or agents > FEW or seeds.tobytes() in self._kept
-        return self.algorithm == "exact"
+        if self.algorithm == "auto" and self.device == "cpu" and agents <= FEW:
+            kept = self._kept.get(seeds.tobytes())
+            return kept is not None and kept.box is None
+        return self.algorithm != "astar"
 
     def _starts(self, state):
         """Numbers of a state in all gears."""
@@ -303,30 +303,14 @@ class PosePlanner:
 
     def _by_search(self, agents, seeds, states, status, cost, moves):
         """Answer agents to one goal by A*, one after the other."""
-        self._search = self._search or Search(self._layout, self._robot.table)
+        self._search = self._search or Search(self._robot, self._on)
         for agent in agents:
             starts = self._starts(states[agent])
-            bound = self._bound(seeds, int(starts[0]) % (self._layout.rows * self._layout.cols))
-            units, found, start = self._search.find(self._on.cost, self._on.free, starts, seeds, bound)
+            units, found, start = self._search.find(starts, seeds, max(1, self._map.least_cost))
             status[agent] = SOLVED if units < INFINITE else NO_PATH
             if units < INFINITE:
                 cost[agent], moves[agent] = units * self._metres, found
                 states[agent, 0] = start // (self._layout.rows * self._layout.cols)
-
-    def _bound(self, seeds, start):
-        """What A* takes for what is left to pay at least, to any of the goal's states. start: a place"""
-        table, places = self._robot.point_table, np.unique(seeds % (self._layout.rows * self._layout.cols))
-        if table is None:
-            return Bound(np.zeros(0, np.int32), INFINITE, 0, 1)
-        if self._point is None:
-            self._point = CpuField(self._on, table, np.ones((self._layout.rows, self._layout.cols), np.uint8))
-        field, key = self._point, places.tobytes()
-        if self._point_of != key or (self._point_most < INFINITE and field.flat[start] * 1.05 > self._point_most):
-            self._point_of = b""
-            field.make(places, start)
-            self._point_most = field.highest() if field.flat[start] < INFINITE else INFINITE
-            self._point_of = key
-        return Bound(field.flat, self._point_most, 0, max(1, self._map.least_cost))
 
 
 def _as_poses(name, values):
@@ -346,11 +330,6 @@ def _as_pose(name, value):
     if len(poses) != 1:
         raise GridMapError(f"{name} has {len(poses)} poses; allowed: one, x, y, heading")
     return poses[0]
-
-
-def _both(a, b):
-    """The box about two boxes."""
-    return np.array([min(a[0], b[0]), max(a[1], b[1]), min(a[2], b[2]), max(a[3], b[3])], np.int32)
 
 
 def _area(box):

@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike
 from ...arguments import instance, number, numbers, whole
 from ...errors import GridMapError, shown
 from ..maps.grid_map import FARTHEST, HIGHEST_COST, GridMap
-from .bound import inner_disc, off, steps_and_prices
 from .lattice_file import read_lattice
-from .masks import LARGEST, Mask, convex_pieces, inner_radius, move_mask, runs_of, state_masks
+from .masks import LARGEST, Mask, convex_pieces, move_mask, runs_of, state_masks
 from .moves import MODELS, NAV2_NAMES, REVERSE, UNITS, Move, MoveCosts, angles_of, heading_vectors, moves_of
 
 INFINITE = 1 << 30  # units of cost: paths that cost as much or more are not found
@@ -154,34 +153,10 @@ class PoseGrid:
 
     @cached_property
     def masks(self) -> tuple[Mask, ...]:
-        """Of each of `moves`, of each heading's states, and of the point robot (`bound`)."""
+        """Of each of `moves`, and of each heading's states."""
         pieces = [piece / self.resolution for piece in convex_pieces(self.footprint)]
         states = state_masks(pieces, self.sectors)
-        disc = inner_disc(self._point_radius)
-        return tuple(runs_of(mask) for mask in [*(move_mask(pieces, m, states) for m in self.moves), *states, disc])
-
-    @cached_property
-    def _point_radius(self):
-        return self.inner_radius / self.resolution - off(self.moves)
-
-    @cached_property
-    def point_table(self) -> Table | None:
-        """The moves of the point robot, in one layer; None where the inner disc is too small for a bound."""
-        if self._point_radius <= 0:
-            return None
-        prices = [move.price(self.move_costs, self.resolution) for move in self.moves]
-        steps, price = steps_and_prices(self.moves, prices)
-        count = len(steps)
-        zeros, all_moves = np.zeros(count, np.int32), np.arange(count, dtype=np.int32)
-        plane = np.full(count, len(self.moves) + self.headings, np.int32)
-        right, down = steps.T.astype(np.int32)
-        ends = np.array([0, count], np.int32)
-        return Table(zeros, zeros, down.copy(), right.copy(), price.astype(np.int32), plane, ends, all_moves, ends)
-
-    @cached_property
-    def inner_radius(self) -> float:
-        """Metres about the robot's place that the footprint covers."""
-        return inner_radius(self.footprint)
+        return tuple(runs_of(mask) for mask in [*(move_mask(pieces, m, states) for m in self.moves), *states])
 
     @cached_property
     def table_moves(self) -> tuple[tuple[int, int, int], ...]:
