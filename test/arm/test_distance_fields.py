@@ -39,7 +39,7 @@ def not_proven_free(distances, size, rule, observed):
     cells = set()
     for cell in np.ndindex(distances.shape):
         d = float(distances[cell])
-        known = np.isfinite(d) and abs(d) <= rule.truncation and (observed is None or bool(observed[cell]))
+        known = d <= rule.truncation and d < np.inf and (observed is None or bool(observed[cell]))
         free = rule.slope * d - rule.error > half if known else rule.unknown == "free"
         if not free:
             cells.add(cell)
@@ -233,6 +233,15 @@ def test_wrong_blocks_are_named(change, words):
             **dict(name="b", indices=[[0, 0, 0]], distances=np.ones((1, 8, 8, 8)), size=0.1, pose=np.eye(4)) | change
         )
     assert all(word in str(error.value) for word in words), str(error.value)
+
+
+@pytest.mark.parametrize("deep", [-0.31, -5.0, -np.inf])
+def test_deep_inside_an_obstacle_is_never_free(deep):
+    """Also where the distance is below the negative truncation, and unknown voxels are free"""
+    distances = np.full((4, 4, 4), 1.0, np.float32)
+    distances[1, 2, 3] = deep
+    bricks = grid_bricks("field", distances, 0.05, np.eye(4), FieldRule(truncation=0.3, unknown="free"))
+    assert bricks.low.tolist() == [[1, 2, 3]] and bricks.high.tolist() == [[2, 3, 4]]
 
 
 @pytest.mark.parametrize("wrong", [dict(error=-1.0), dict(slope=0.0), dict(slope=1.5), dict(unknown="maybe")])

@@ -52,7 +52,7 @@ class FieldRule(Described):
     )
     unknown: str = setting(
         OCCUPIED,
-        "What voxels are that nobody observed, or whose distance is not finite or beyond the truncation",
+        "What voxels are that nobody observed, or whose distance is no number, infinite or above the truncation",
         choices=(OCCUPIED, FREE),
     )
     most_boxes: int = setting(

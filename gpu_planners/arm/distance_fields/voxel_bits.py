@@ -21,9 +21,10 @@ PLATES = 64  # for each box that is allowed: more are not looked at, which bound
 
 @lean_njit
 def may_be_occupied(distance, least, most, unknown):
-    """Of a voxel by the distance of its middle: free above `least`, known up to `most`; unknown: what others are."""
-    known = abs(distance) <= most  # not where it is not a number
-    return (known and distance <= least) or (not known and unknown)
+    """Of a voxel by the distance of its middle: free above `least`, known up to `most`; unknown: what others are.
+
+    A distance below -most is unknown too, but what it stands for is no free space."""
+    return distance <= least or (not distance <= most and unknown)  # neither holds of what is no number
 
 
 def grid_bits(distances, observed, least, most, unknown):
