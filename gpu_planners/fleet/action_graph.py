@@ -7,6 +7,8 @@ Each visit of a tile has a number, counted tile by tile as visits are planned. A
 that tile are over as its number says.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 
@@ -14,7 +16,8 @@ class ActionGraph:
     """The actions of agents on a map that are planned and not done. An agent's state is a tile and a heading.
 
     shape: (rows, cols) of the map; near: agents conflict where both their rows and their columns differ by so much or
-        less; following: may an agent enter a tile while the one before it leaves?
+        less, where they are of the same `size`, which they are if nothing else is said; sizes: that they may have
+        beside, as FleetPlanner takes them; following: may an agent enter a tile while the one before it leaves?
     most: actions of an agent that may be planned and not done
 
     planned, allowed: (N,) int64 how many actions of each agent are planned, and how many of these it may do now
@@ -27,43 +30,68 @@ class ActionGraph:
         action
     """
 
-    def __init__(self, shape: tuple[int, int], near: int, following: bool, most: int):
-        self._width, self._following = shape[1] + near, following
-        self._cover = (np.arange(near + 1)[:, None] * self._width + np.arange(near + 1)).ravel()
-        count = (shape[0] + near) * self._width
+    def __init__(
+        self, shape: tuple[int, int], near: int, following: bool, most: int, size: int = 1, sizes: Sequence[int] = ()
+    ):
+        self.sizes: tuple[int, ...] = (size, *sorted({*sizes} - {size}))
+        self._following = following
+        first = {side: (size - 1) // 2 - (side - 1) // 2 for side in self.sizes}  # of the rows that a side covers
+        reach = {side: near + side - size for side in self.sizes}  # from there to the last one
+        pad = -min(first.values())
+        self._width = shape[1] + pad + max(first[side] + reach[side] for side in self.sizes)
+        most_cover = max(reach.values()) + 1
+        self._covers = np.zeros((len(self.sizes), most_cover**2), np.int64)  # by size; too many: the first one again
+        self._once = np.zeros(self._covers.shape, bool)
+        for k, side in enumerate(self.sizes):
+            span = pad + first[side] + np.arange(reach[side] + 1)
+            cover = (span[:, None] * self._width + span).ravel()
+            self._covers[k] = cover[0]
+            self._covers[k, : len(cover)], self._once[k, : len(cover)] = cover, True
+        self._pad, self._reach = pad, np.array([reach[side] for side in self.sizes])
+        count = (shape[0] + self._width - shape[1]) * self._width
         self._visits, self._over = np.zeros(count, np.int64), np.zeros(count, np.int64)  # by tile: planned, over
         self._holder = np.full(count, -1)  # who is on a tile, or is going there
         self.most = most
         self.barred = np.zeros(shape, np.int32)
         self.one_way: np.ndarray | None = None
         self.planned = self.allowed = np.zeros(0, np.int64)
+        self._kind = np.zeros(0, np.int64)  # of `sizes`
         self.blind = np.zeros(0, bool)
         self._there = np.zeros(0, bool)  # who holds tiles?
         self.tiles, self.headings = np.zeros((0, most + 1, 2), np.int64), np.zeros((0, most + 1), np.int64)
-        self._turn = np.zeros((0, most + 1, len(self._cover)), np.int64)  # numbers of the visits of a state
+        self._turn = np.zeros((0, most + 1, self._covers.shape[1]), np.int64)  # numbers of the visits of a state
 
-    def _covered(self, tiles):
-        """(K, 2) -> (K, C) numbers of the tiles that an agent there keeps others from"""
-        return (tiles[:, 0] * self._width + tiles[:, 1])[:, None] + self._cover
+    def _covered(self, tiles, agents):
+        """(K, 2) tiles of agents (K,) -> (K, C) numbers of the tiles that they keep others from there"""
+        return self._covered_by(tiles, self._kind[agents])
 
-    def is_free(self, tiles: np.ndarray) -> np.ndarray:
-        """(K, 2) tiles -> (K,) bool, is nobody there, nor going to be?"""
-        covered = self._covered(tiles)
+    def _covered_by(self, tiles, kinds):
+        return (tiles[:, 0] * self._width + tiles[:, 1])[:, None] + self._covers[kinds]
+
+    def _kinds(self, count, sizes):
+        if sizes is None:
+            return np.zeros(count, np.int64)
+        return np.array([self.sizes.index(side) for side in np.asarray(sizes).tolist()], np.int64)
+
+    def is_free(self, tiles: np.ndarray, sizes: np.ndarray | None = None) -> np.ndarray:
+        """(K, 2) tiles -> (K,) bool, can an agent of that size (K,) be there: is nobody near, nor going to be?"""
+        covered = self._covered_by(tiles, self._kinds(len(tiles), sizes))
         return (self._visits[covered] == self._over[covered]).all(axis=1) & (self._holder[covered] < 0).all(axis=1)
 
-    def add(self, tiles: np.ndarray, headings: np.ndarray) -> None:
-        """More agents, on tiles (K, 2) that are free."""
+    def add(self, tiles: np.ndarray, headings: np.ndarray, sizes: np.ndarray | None = None) -> None:
+        """More agents, on tiles (K, 2) that are free. sizes: (K,) of `sizes`; None: the first one"""
         n, k = len(self.planned), len(tiles)
         for name in ("planned", "allowed", "tiles", "headings", "_turn"):
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros((k, *old.shape[1:]), np.int64)]))
         self.blind = np.append(self.blind, np.zeros(k, bool))
         self._there = np.append(self._there, np.zeros(k, bool))
+        self._kind = np.append(self._kind, self._kinds(k, sizes))
         self.place(np.arange(n, n + k), tiles, headings)
 
     def place(self, agents: np.ndarray, tiles: np.ndarray, headings: np.ndarray) -> None:
         """Agents (K,), which hold no tiles, are on free tiles (K, 2)."""
-        covered = self._covered(tiles)
+        covered = self._covered(tiles, agents)
         self.tiles[agents, 0], self.headings[agents, 0] = tiles, headings
         self._there[agents] = True
         self._turn[agents, 0] = self._visits[covered]
@@ -73,7 +101,7 @@ class ActionGraph:
     def plan(self, agents: np.ndarray, tiles: np.ndarray, headings: np.ndarray) -> None:
         """One more action for each of some agents (K,): where and with which heading it ends."""
         k = self.planned[agents]
-        new, before = self._covered(tiles), self._covered(self.tiles[agents, k])
+        new, before = self._covered(tiles, agents), self._covered(self.tiles[agents, k], agents)
         entered = (new[:, :, None] != before[:, None]).all(axis=2)
         stays = (new[:, :, None] == before[:, None]).argmax(axis=2)
         turn = np.take_along_axis(self._turn[agents, k], stays, axis=1)
@@ -100,11 +128,11 @@ class ActionGraph:
     def _grant(self, agents):
         """Allow agents (K,) one action more."""
         k = self.allowed[agents]
-        now, then = self._covered(self.tiles[agents, k]), self._covered(self.tiles[agents, k + 1])
+        now, then = (self._covered(self.tiles[agents, k + more], agents) for more in (0, 1))
         self._holder[then] = agents[:, None]
         self.allowed[agents] += 1
         if self._following:
-            self._leave(now, then)
+            self._leave(now, then, agents)
 
     def grant(self, agents: np.ndarray, tiles: np.ndarray, headings: np.ndarray) -> None:
         """One more action for each of some agents (K,), planned and allowed whatever stands in its way."""
@@ -128,7 +156,7 @@ class ActionGraph:
             shut |= blocked[tuple(end.T)]
         agents = agents[~(shut & moves) & ~self.against(self.tiles[agents, k], end)]
         k = self.allowed[agents]
-        covered, turn = self._covered(self.tiles[agents, k + 1]), self._turn[agents, k + 1]
+        covered, turn = self._covered(self.tiles[agents, k + 1], agents), self._turn[agents, k + 1]
         free = self._over[covered] == turn
         if not self._following:
             return agents[free.all(axis=1)]
@@ -153,7 +181,7 @@ class ActionGraph:
                 j = k + 1 + moves[0]
                 end = self.tiles[a, j]
                 new = not (self.tiles[a, :k] == end).all(axis=1).any()
-                free = (self._over[self._covered(end[None])[0]] == self._turn[a, j]).all()
+                free = (self._over[self._covered(end[None], [a])[0]] == self._turn[a, j]).all()
                 opened = self.barred[tuple(end)] in (0, a + 1) and not (blocked is not None and blocked[tuple(end)])
                 with_lane = not self.against(self.tiles[a, j - 1][None], end[None])[0]
                 found[i] = new and free and opened and with_lane
@@ -175,23 +203,27 @@ class ActionGraph:
     def _left_next(self, holder, covered):
         """(K, C) bool, does the next action of the agents (K, C) that hold tiles (K, C) leave these?"""
         end = self.tiles[holder, np.minimum(self.allowed[holder] + 1, self.most)]
-        down, right = covered // self._width - end[..., 0], covered % self._width - end[..., 1]
-        near = self._cover[-1] // self._width
-        return ~((down >= 0) & (down <= near) & (right >= 0) & (right <= near))
+        kind = self._kind[holder]
+        first = self._covers[kind, 0]
+        down = covered // self._width - first // self._width - end[..., 0]
+        right = covered % self._width - first % self._width - end[..., 1]
+        reach = self._reach[kind]
+        return ~((down >= 0) & (down <= reach) & (right >= 0) & (right <= reach))
 
-    def _leave(self, covered, still):
-        """End the visits of the tiles `covered` (K, C), except tiles also in `still` (K, C)."""
-        np.add.at(self._over, covered[(covered[:, :, None] != still[:, None]).all(axis=2)], 1)
+    def _leave(self, covered, still, agents):
+        """Agents (K,) end the visits of the tiles `covered` (K, C), except tiles also in `still` (K, C)."""
+        ended = (covered[:, :, None] != still[:, None]).all(axis=2) & self._once[self._kind[agents]]
+        np.add.at(self._over, covered[ended], 1)
 
     def arrive(self, agents: np.ndarray, actions: np.ndarray) -> None:
         """Agents (K,) have done so many of the actions (K,) that they were allowed."""
         for _ in range(int(actions.max(initial=0))):
             agents, actions = agents[actions > 0], actions[actions > 0] - 1
-            before, now = self._covered(self.tiles[agents, 0]), self._covered(self.tiles[agents, 1])
+            before, now = (self._covered(self.tiles[agents, k], agents) for k in (0, 1))
             gone = (before[:, :, None] != now[:, None]).all(axis=2) & (self._holder[before] == agents[:, None])
             self._holder[before[gone]] = -1
             if not self._following:
-                self._leave(before, now)
+                self._leave(before, now, agents)
             for states in (self.tiles, self.headings, self._turn):
                 states[agents, :-1] = states[agents, 1:]
             self.planned[agents] -= 1
@@ -201,7 +233,8 @@ class ActionGraph:
     def _holdings(self):
         """-> (M,) agents, (M, C) tiles: all that agents are on, or may enter"""
         some = self._there[:, None] & (np.arange(self.most + 1) <= self.allowed[:, None])
-        return np.nonzero(some)[0], self._covered(self.tiles[some])
+        owner = np.nonzero(some)[0]
+        return owner, self._covered(self.tiles[some], owner)
 
     def _hold_on(self):
         """Tiles that one has given up are still those of others who are on them, or may enter them."""
@@ -213,8 +246,9 @@ class ActionGraph:
         """Forget what is not allowed yet. -> (N, 2) tiles and (N,) headings at the end of what is"""
         for k in range(1, self.most + 1):
             agents = np.flatnonzero((self.planned >= k) & (self.allowed < k))
-            new, before = self._covered(self.tiles[agents, k]), self._covered(self.tiles[agents, k - 1])
-            np.add.at(self._visits, new[(new[:, :, None] != before[:, None]).all(axis=2)], -1)
+            new, before = (self._covered(self.tiles[agents, k - less], agents) for less in (0, 1))
+            entered = (new[:, :, None] != before[:, None]).all(axis=2) & self._once[self._kind[agents]]
+            np.add.at(self._visits, new[entered], -1)
         self.planned[:] = self.allowed
         return self.ends()
 
@@ -223,21 +257,22 @@ class ActionGraph:
         every = np.arange(len(self.planned))
         return self.tiles[every, self.planned], self.headings[every, self.planned]
 
-    def holder(self, tile: np.ndarray, but: int = -1) -> int:
-        """Who, but for one, is so near to a tile (2,), or going there, that nobody else can be on it? -1: nobody"""
-        holders = self._holder[self._covered(tile[None])]
+    def holder(self, tile: np.ndarray, but: int = -1, size: int | None = None) -> int:
+        """Who, but for one, is so near to a tile (2,), or going there, that nobody else of that size can be on it? -1:
+        nobody"""
+        holders = self._holder[self._covered_by(tile[None], self._kinds(1, None if size is None else [size]))]
         return max(-1, int(np.where(holders == but, -1, holders).max()))
 
     def movable(self, agents: np.ndarray, tiles: np.ndarray) -> np.ndarray:
         """(K,) bool, which of some agents can be put on tiles (K, 2) at once, without meeting another one?"""
-        covered, moves = self._covered(tiles), np.zeros(len(self.planned), bool)
+        covered, moves = self._covered(tiles, agents), np.zeros(len(self.planned), bool)
         moves[agents] = True
         owner, held = self._holdings()
         while True:
             clash = np.isin(covered, held[~moves[owner]]).any(axis=1)
             mine = np.repeat(agents, covered.shape[1])[np.argsort(covered.ravel(), kind="stable")]
             order = np.sort(covered.ravel())
-            same = (order[1:] == order[:-1]) & moves[mine[1:]] & moves[mine[:-1]]
+            same = (order[1:] == order[:-1]) & (mine[1:] != mine[:-1]) & moves[mine[1:]] & moves[mine[:-1]]
             clash |= np.isin(agents, mine[1:][same])
             if not (clash & moves[agents]).any():
                 return moves[agents]
@@ -247,7 +282,7 @@ class ActionGraph:
         """Take agents (K,) from their tiles, after `forget`."""
         for a in agents.tolist():
             states = self.tiles[a, (self.allowed[a] if self._following else 0) : self.allowed[a] + 1]
-            held = np.unique(self._covered(states))
+            held = np.unique(self._covered(states, np.full(len(states), a)))
             self._over[held] += 1
             self._holder[self._holder == a] = -1
             self.planned[a] = self.allowed[a] = 0
@@ -259,7 +294,7 @@ class ActionGraph:
         number = np.full(len(self.planned) + 1, -1)  # the last one: nobody
         number[agents] = np.arange(len(agents))
         self._holder = number[self._holder]
-        for name in ("planned", "allowed", "tiles", "headings", "_turn", "blind", "_there"):
+        for name in ("planned", "allowed", "tiles", "headings", "_turn", "blind", "_there", "_kind"):
             setattr(self, name, getattr(self, name)[agents])
 
     def widen(self, most: int) -> None:

@@ -3,11 +3,12 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arguments import array_of, integers, refuse_rows
+from ..arguments import array_of, integers, refuse_rows, whole
 from ..errors import GridMapError
 from ..grid.tiles import as_pairs
 from .motion import Motion, speed_of
 
+MOST_SIZE = 15  # tiles of a side
 FARTHEST = 2**31 - 1  # of a row or column, either way
 
 
@@ -73,4 +74,20 @@ def checked_speeds(speeds: ArrayLike | None, agents: int, motion: Motion, settin
     array = array.astype(np.int32)
     if motion.headings == 1:
         array[:, 1] = 1
+    return array
+
+
+def all_sizes(settings, sizes) -> tuple[int, ...]:
+    """Sides of the agents of a fleet: that of the settings, then the others, upward. Raises SettingsError."""
+    others = {whole(f"sizes[{k}]", size, 1, MOST_SIZE) for k, size in enumerate(sizes)}
+    return (settings.size, *sorted(others - {settings.size}))
+
+
+def checked_sizes(sizes: ArrayLike | None, agents: int, allowed: tuple[int, ...]) -> np.ndarray:
+    """(N,) int sides of agents, None: the first of those that are allowed -> (N,) int64; GridMapError for any other."""
+    if sizes is None:
+        return np.full(agents, allowed[0], np.int64)
+    array = integers("sizes", sizes, (agents,), f"({agents},), tiles", GridMapError).astype(np.int64)
+    words = f"{', '.join(map(str, allowed))}, the planner's `sizes`"
+    refuse_rows("sizes", array, np.isin(array, allowed), words, GridMapError)
     return array

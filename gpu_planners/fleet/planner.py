@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from ..device import refuse_forked, resolve_device, told_if_slow
 from ..errors import GridMapError, SettingsError, shown
 from ..grid.maps.grid_map import GridMap
 from ..parallel.team import NEVER
-from .arguments import checked_headings, checked_numbers, checked_speeds, checked_tiles
+from .arguments import all_sizes, checked_headings, checked_numbers, checked_sizes, checked_speeds, checked_tiles
 from .clock import deadline_after
 from .fields.cost_to_go import FAR, FieldStore
 from .fields.distances import ANY, pair_costs
@@ -42,6 +43,8 @@ class FleetPlanner:
     device: "auto", "cpu", "cuda" or "cuda:N"
     settings: fleet.Settings; None: its defaults
     guidance: fleet.Guidance; None: as the settings say
+    sizes: sides of the squares that agents may cover beside `size` of the settings, in tiles; an agent's tile is the
+        middle one, an even side reaches farther down and right
 
     Raises GridMapError, SettingsError, DeviceError. Not for several threads at once. A pickled planner comes back on
     the CPU and without agents; `on` makes one for another device.
@@ -54,6 +57,7 @@ class FleetPlanner:
         device: str = "auto",
         settings: Settings | None = None,
         guidance: Guidance | None = None,
+        sizes: Sequence[int] = (),
     ):
         instance("grid", grid, GridMap, "a GridMap", GridMapError)
         if not isinstance(motion, str) or motion not in MOTIONS:
@@ -69,30 +73,33 @@ class FleetPlanner:
         if guidance is None:
             guidance = suited(grid, 0) if self.settings.guidance == "auto" else GUIDANCE[self.settings.guidance](grid)
         self._guidance = self._fitting(guidance)
-        self._map = PaddedMap(grid.shape, max(1, self.settings.size - 1 + self.settings.safety_distance))
+        self.sizes: tuple[int, ...] = all_sizes(self.settings, sizes)
+        self._map = PaddedMap(grid.shape, self.sizes, self.settings.safety_distance)
         self._stepper = Stepper(self._map, self.motion, self.settings)
         self._waiting = np.zeros(0, bool)
         self._by_paths, self._bare = False, 0  # do agents plan whole paths? steps since there was time for them
         self._take_lanes()
 
     def __reduce__(self) -> tuple:
-        return FleetPlanner, (self.grid, self.motion.name, "cpu", self.settings, self._given_guidance)
+        return FleetPlanner, (self.grid, self.motion.name, "cpu", self.settings, self._given_guidance, self.sizes)
 
     def on(self, device: str) -> "FleetPlanner":
         """A planner of the same map and rules on another device, without agents; this one if that is its own device.
         Raises DeviceError."""
         if resolve_device(device) == self.device:
             return self
-        return FleetPlanner(self.grid, self.motion.name, device, self.settings, self._given_guidance)
+        return FleetPlanner(self.grid, self.motion.name, device, self.settings, self._given_guidance, self.sizes)
 
     # ------------------------------------------------------------------------------------------------ the map
 
     def _lanes_now(self):
         """`Lanes` of the current map and guidance; agents that stand for good are obstacles."""
-        lanes = self._map.lanes(self.grid, self.motion, self.settings.size, self._guidance)
+        lanes = self._map.lanes(self.grid, self.motion, self._guidance)
         agents = self._stepper.state.agents
         stand = np.flatnonzero((agents.still == STANDS) & (agents.there > 0))
-        lanes.free[agents.tile[stand]] = lanes.free[agents.origin[stand]] = 0
+        for first in range(0, lanes.free.size, self._map.layer):
+            lanes.free[first + agents.tile[stand] % self._map.layer] = 0
+            lanes.free[first + agents.origin[stand] % self._map.layer] = 0
         return lanes
 
     def _take_lanes(self, lanes=None):
@@ -159,26 +166,33 @@ class FleetPlanner:
 
     # ------------------------------------------------------------------------------------------------ agents
 
-    def start(self, starts: ArrayLike, headings: ArrayLike | None = None, speeds: ArrayLike | None = None):
+    def start(
+        self,
+        starts: ArrayLike,
+        headings: ArrayLike | None = None,
+        speeds: ArrayLike | None = None,
+        sizes: ArrayLike | None = None,
+    ):
         """Replace all agents.
 
         starts: (N, 2) int [row, col]; headings: (N,) int, 0 east, 1 south, 2 west, 3 north; None: all face east
         speeds: (N, 2) int ticks that a move and a quarter turn of each agent take; None: as the settings say
+        sizes: (N,) int side of each agent, one of `sizes` of the planner; None: `size` of the settings
 
         Raises GridMapError, which names the agent, where a start is no free tile or two agents are too near.
         """
         refuse_forked()
-        places, faces, paces = self._checked(starts, headings, speeds)
+        places, faces, paces, layers = self._checked(starts, headings, speeds, sizes)
         stepper = self._stepper
         changed = (stepper.state.agents.still == STANDS).any()  # of the agents before these
         lanes, guidance = self._lanes, self._suited(len(places))
         if changed := changed or guidance is not self._guidance:
-            lanes = self._map.lanes(self.grid, self.motion, self.settings.size, guidance)
-        self._refuse_bad(places, len(places), lanes.free)
+            lanes = self._map.lanes(self.grid, self.motion, guidance)
+        tiles = self._refuse_bad(places, layers, np.zeros(0, np.int32), lanes.free)
         self._guidance = guidance
         stepper.clear()
         self._take_paces(stepper.paces.only(paces))
-        stepper.set_agents(self._map.tiles(places), faces, stepper.paces.tables(paces))
+        stepper.set_agents(tiles, faces, stepper.paces.tables(paces))
         if changed:
             self._take_lanes(lanes)
 
@@ -187,41 +201,51 @@ class FleetPlanner:
             self._stepper.take_paces(paces)
             self._engine.take_options(paces.options, self._stepper.rules)
 
-    def _checked(self, starts, headings, speeds):
-        """-> (N, 2) int64 [row, col], (N,) int32 headings, (N, 2) int32 ticks"""
+    def _checked(self, starts, headings, speeds, sizes):
+        """-> (N, 2) int64 [row, col], (N,) int32 headings, (N, 2) int32 ticks, (N,) layers"""
         places = checked_tiles("starts", starts)
         faces = checked_headings(headings, len(places), self.motion.headings)
-        return places, faces, checked_speeds(speeds, len(places), self.motion, self.settings)
+        sides = checked_sizes(sizes, len(places), self.sizes)
+        return (places, faces, checked_speeds(speeds, len(places), self.motion, self.settings), self._map.layers(sides))
 
-    def _refuse_bad(self, places, new, free_tiles):
-        """Raise where one of the first `new` places is blocked (free_tiles: of lanes) or too near to another place."""
-        self._map.refuse_outside(places[:new], np.arange(new))
-        tiles = self._map.tiles(places)
+    def _refuse_bad(self, places, layers, taken, free_tiles):
+        """Raise where a place is blocked (free_tiles: of lanes) or too near to another one, or to tiles that are taken
+        -> tiles of the places"""
+        new = len(places)
+        self._map.refuse_outside(places, np.arange(new))
+        tiles = np.concatenate([self._map.tiles(places, layers), taken])
         free = free_tiles[tiles[:new]] > 0
         if not free.all():
             agent = int(np.argmin(free))
             raise GridMapError(f"agent {agent} is at {places[agent].tolist()}, which is blocked or too near to it")
         order = np.argsort(tiles, kind="stable")
         ordered = tiles[order]
-        for offset in self._stepper.rules.clearance:
+        for offset in self._stepper.rules.clearance[layers].T if new else ():
             low, high = (np.searchsorted(ordered, tiles[:new] + offset, side) for side in ("left", "right"))
             for a in np.flatnonzero(high > low + (offset == 0)):
                 b = next(int(b) for b in order[low[a] : high[a]] if b != a)
-                where = f"{places[a].tolist()} and {places[b].tolist()}"
+                where = " and ".join(str(place) for place in self._map.places(tiles[[a, b]]).tolist())
                 raise GridMapError(f"agent {a} of those that start is too near to another one: {where}")
+        return tiles[:new]
 
-    def add(self, starts: ArrayLike, headings: ArrayLike | None = None, speeds: ArrayLike | None = None) -> np.ndarray:
+    def add(
+        self,
+        starts: ArrayLike,
+        headings: ArrayLike | None = None,
+        speeds: ArrayLike | None = None,
+        sizes: ArrayLike | None = None,
+    ) -> np.ndarray:
         """Add agents, between steps; takes and raises what `start` does -> (K,) int their numbers"""
         refuse_forked()
-        places, faces, paces = self._checked(starts, headings, speeds)
+        places, faces, paces, layers = self._checked(starts, headings, speeds, sizes)
         stepper = self._stepper
         before, n = stepper.state.agents, len(stepper.state.agents.tile)
         taken = np.unique(np.concatenate([before.tile[before.there > 0], before.origin[before.there > 0]]))
-        self._refuse_bad(np.concatenate([places, self._map.places(taken)]), len(places), self._lanes.free)
+        tiles = self._refuse_bad(places, layers, taken, self._lanes.free)
         self._take_paces(stepper.paces.also(paces))
         kept = *before, *stepper.progress, stepper.state.plans.option, stepper.broken
         tables = np.r_[before.table, stepper.paces.tables(paces)]
-        stepper.set_agents(np.r_[before.tile, self._map.tiles(places)], np.r_[before.heading, faces], tables)
+        stepper.set_agents(np.r_[before.tile, tiles], np.r_[before.heading, faces], tables)
         now = *stepper.state.agents, *stepper.progress, stepper.state.plans.option, stepper.broken
         for old, new in zip(kept, now):
             new[:n] = old
@@ -270,9 +294,10 @@ class FleetPlanner:
         faces = agents.heading if headings is None else checked_headings(headings, len(places), self.motion.headings)
         there = np.flatnonzero(agents.there)
         self._map.refuse_outside(places[there], there)
-        tiles = self._map.tiles(places)
-        order = there[np.argsort(tiles[there], kind="stable")]
-        for k in np.flatnonzero(np.diff(tiles[order]) == 0):
+        tiles = self._map.tiles(places, self._map.layer_of(agents.tile))
+        bare = self._map.tiles(places)
+        order = there[np.argsort(bare[there], kind="stable")]
+        for k in np.flatnonzero(np.diff(bare[order]) == 0):
             raise GridMapError(f"agents {order[k]} and {order[k + 1]} are both at {places[order[k]].tolist()}")
         stands = np.zeros(len(places), np.uint8)
         stands[checked_numbers("busy", busy, agents.there)] = BUSY
@@ -379,6 +404,7 @@ class FleetPlanner:
         headings: ArrayLike | None = None,
         assign: bool = False,
         speeds: ArrayLike | None = None,
+        sizes: ArrayLike | None = None,
     ) -> FleetPlan:
         """Plan the paths of agents from starts to goals, where they stay. Agents of `start` take no part in it.
 
@@ -389,6 +415,7 @@ class FleetPlanner:
             optimal, or as long as `improve_until` of the settings says. Without a limit (infinity) that is 'settled'
         headings: (N,) int, 0 east, 1 south, 2 west, 3 north; None: all face east
         speeds: (N, 2) int ticks that a move and a quarter turn of each agent take; None: as the settings say
+        sizes: (N,) int side of the square that each agent covers, 1 .. 15 tiles; None: as the settings say
 
         -> FleetPlan; an agent with a bad start or goal has a status that says so, and the others are planned. Where it
         is proven that no plan serves all agents of a part of the map, that is told at once (NO_JOINT_PLAN). The plan is
@@ -397,7 +424,7 @@ class FleetPlanner:
         Raises GridMapError, SettingsError.
         """
         refuse_forked()
-        return oneshot.solve_for(self, starts, goals, time_limit_s, seed, headings, assign, speeds)
+        return oneshot.solve_for(self, starts, goals, time_limit_s, seed, headings, assign, speeds, sizes)
 
     def hold_goals(self):
         """Before `step`: agents stay at their goals; whoever was at its goal longest ago has priority."""
@@ -424,10 +451,14 @@ class FleetPlanner:
         least = whole("least", least, 0, 2**31 - 1)
         if budget_s is not None:
             self._take_budget(number("budget_s", budget_s, 0.0, LONGEST_STEP, " seconds"))
-        tiles = self._map.goal_tiles(goals, self._stepper.state.agents.there)
+        tiles = self._goal_tiles(goals)
         with told_if_slow(f"fleets for {self.device}"):
             slots = self._fields.slots(tiles, deadline, least, self._stepper.progress.since)
         return (slots >= 0) | (tiles < 0)
+
+    def _goal_tiles(self, goals):
+        agents = self._stepper.state.agents
+        return self._map.goal_tiles(goals, agents.there, self._map.layer_of(agents.tile))
 
     def steps_to_go(self, goals: ArrayLike) -> np.ndarray:
         """(N, 2) goals, as `step` takes them -> (N,) int32 cost of each agent's path to its goal alone"""
@@ -452,7 +483,8 @@ class FleetPlanner:
     ) -> tuple[np.ndarray, np.ndarray]:
         """How far it is from places to goals, with headings and lanes; plans the goals' fields that are missing.
 
-        places, goals: (K, 2) int [row, col] on the map; headings: (K,) int as of `start`, or -1 for the best one
+        places, goals: (K, 2) int [row, col] on the map, of agents of the settings' size
+        headings: (K,) int as of `start`, or -1 for the best one
         crowd: (C, 2) tiles where others are
 
         -> (K,) float64 what the cheapest path costs, in ordinary moves, inf where none leads there; (K,) int64 how many
@@ -493,7 +525,7 @@ class FleetPlanner:
         """Take goals, and find every agent's options and cost to go. Agents whose goals have no fields by the deadline
         want to stay; one field at least is planned."""
         agents = self._stepper.state.agents
-        tiles = self._map.goal_tiles(goals, agents.there)
+        tiles = self._goal_tiles(goals)
         slots = self._fields.slots(tiles, deadline, 1, self._stepper.progress.since)
         self._waiting = (slots < 0) & (tiles >= 0)
         changed = np.flatnonzero((tiles != agents.goal) | ((agents.slot < 0) & (slots >= 0)))

@@ -1,4 +1,8 @@
-"""The map as a fleet sees it: with a border of blocked tiles, the places of larger agents, and costs of moves."""
+"""The map as a fleet sees it: with a border of blocked tiles, the places of larger agents, and costs of moves.
+
+Agents of unlike sizes move on one *layer* of the map for each size, all below each other as one tall map: so each has
+the places and fields of its size, and who is too near to whom on other layers is a matter of offsets.
+"""
 
 from typing import NamedTuple
 
@@ -46,20 +50,56 @@ def footprint_free(free: np.ndarray, size: int) -> np.ndarray:
     return np.logical_and.reduce([padded[r : r + rows, c : c + cols] for r in every for c in every])
 
 
+def too_near(one: int, other: int, apart: int) -> int:
+    """Rows or columns that the tile of an agent of side `other` may lie ahead of that of one of side `one` so that less
+    than `apart` tiles are between them."""
+    return apart + one - 1 + (other - 1) // 2 - (one - 1) // 2
+
+
 class PaddedMap:
-    """A map with a border of `pad` tiles. Tiles are numbered row by row. rows, cols, numbers: with the border"""
+    """A map with a border of tiles, once for each size of agents. Tiles are numbered row by row.
 
-    def __init__(self, shape: tuple[int, int], pad: int):
-        self.shape, self.pad = shape, pad
-        self.rows, self.cols = shape[0] + 2 * pad, shape[1] + 2 * pad
+    sizes: sides of agents, each with a layer of its own; apart: tiles that stay free between agents
+    rows, cols: with the border, of all layers; layer: tiles of one
+    """
 
-    def tiles(self, places: np.ndarray) -> np.ndarray:
-        """(N, 2) [row, col] -> (N,) int32"""
-        return ((places[:, 0] + self.pad) * self.cols + places[:, 1] + self.pad).astype(np.int32)
+    def __init__(self, shape: tuple[int, int], sizes: tuple[int, ...], apart: int):
+        self.shape, self.sizes = shape, sizes
+        self.near = max(too_near(one, other, apart) for one in sizes for other in sizes)
+        pad = self.pad = max(1, self.near)
+        self._rows, self.cols = shape[0] + 2 * pad, shape[1] + 2 * pad
+        self.rows, self.layer = len(sizes) * self._rows, self._rows * self.cols
+        self.clearance: np.ndarray = self._clearance(apart)
+
+    def _clearance(self, apart):
+        """(layers, K) int32 offsets around an agent where another one is too near, the nearest of its own size first"""
+        found = []
+        for k, one in enumerate(self.sizes):
+            offsets = []
+            for m, other in enumerate(self.sizes):
+                span = np.arange(-too_near(other, one, apart), too_near(one, other, apart) + 1)
+                near = (span[:, None] * self.cols + span).ravel()
+                offsets.append((near + (m - k) * self.layer)[np.argsort(np.abs(near))])
+            found.append(np.concatenate([offsets[k], *offsets[:k], *offsets[k + 1 :]]))
+        most = max(map(len, found))
+        return np.array([np.append(one, np.zeros(most - len(one))) for one in found], np.int32)  # 0: itself
+
+    def layers(self, sizes: np.ndarray) -> np.ndarray:
+        """(N,) sizes -> (N,) numbers of their layers"""
+        return np.array([self.sizes.index(size) for size in sizes.tolist()], np.int64)
+
+    def layer_of(self, tiles: np.ndarray) -> np.ndarray:
+        """(N,) tiles -> (N,) numbers of their layers"""
+        return tiles.astype(np.int64) // self.layer
+
+    def tiles(self, places: np.ndarray, layer: np.ndarray | int = 0) -> np.ndarray:
+        """(N, 2) [row, col] and (N,) layers -> (N,) int32"""
+        return (layer * self.layer + (places[:, 0] + self.pad) * self.cols + places[:, 1] + self.pad).astype(np.int32)
 
     def places(self, tiles: np.ndarray) -> np.ndarray:
         """(N,) -> (N, 2) int32 [row, col]"""
-        return np.stack([tiles // self.cols - self.pad, tiles % self.cols - self.pad], axis=1).astype(np.int32)
+        within = tiles % self.layer
+        return np.stack([within // self.cols - self.pad, within % self.cols - self.pad], axis=1).astype(np.int32)
 
     def refuse_outside(self, places: np.ndarray, numbers: np.ndarray, what: str = "agent {} is at") -> None:
         """Raise GridMapError where a place is outside. numbers, what: of the agents, for the text"""
@@ -69,15 +109,16 @@ class PaddedMap:
             where = f"{what.format(numbers[k])} {places[k].tolist()}"
             raise GridMapError(f"{where}, outside the {rows} x {cols} map")
 
-    def goal_tiles(self, goals: ArrayLike, there: np.ndarray) -> np.ndarray:
-        """(N, 2) goals, as `FleetPlanner.step` takes them -> (N,) int32 tiles, -1 where an agent has none"""
+    def goal_tiles(self, goals: ArrayLike, there: np.ndarray, layer: np.ndarray) -> np.ndarray:
+        """(N, 2) goals, as `FleetPlanner.step` takes them, and (N,) layers -> (N,) int32 tiles, -1 where an agent has
+        none"""
         places = checked_tiles("goals", goals)
         if len(places) != len(there):
             raise GridMapError(f"goals has {len(places)} rows; allowed: {len(there)}, one for each agent")
         none = (places[:, 0] < 0) | (there == 0)
         places = np.where(none[:, None], 0, places)
         self.refuse_outside(places, np.arange(len(places)), "the goal of agent {} is")
-        return np.where(none, -1, self.tiles(places)).astype(np.int32)
+        return np.where(none, -1, self.tiles(places, layer)).astype(np.int32)
 
     def cut_off(self, tiles: np.ndarray, goals: np.ndarray, parts: np.ndarray) -> np.ndarray:
         """(N,) bool, does no path lead an agent to its goal, or beside a blocked goal? goals: (N,), -1 none"""
@@ -86,12 +127,12 @@ class PaddedMap:
         around[around[:, 0] > 0, 1:] = 0
         return (parts[tiles] > 0) & (around != parts[tiles][:, None]).all(axis=1)
 
-    def lanes(self, grid: GridMap, motion: Motion, size: int, guidance: Guidance) -> Lanes:
-        """The map for agents of `size` tiles."""
+    def lanes(self, grid: GridMap, motion: Motion, guidance: Guidance) -> Lanes:
         pad = self.pad
-        free = np.pad(footprint_free(grid.costs > 0, size), pad)
+        free = np.concatenate([np.pad(footprint_free(grid.costs > 0, size), pad) for size in self.sizes])
         moves = np.ones((*free.shape, 4), np.uint8)
-        moves[pad:-pad, pad:-pad] = guidance.moves
+        for first in range(0, self.rows, self._rows):
+            moves[first + pad : first + self._rows - pad, pad:-pad] = guidance.moves
         numbers = guidance.turn, guidance.unit, motion.headings, free.shape[1]
         return Lanes(free.astype(np.uint8).ravel(), moves.reshape(-1, 4), *numbers)
 

@@ -18,8 +18,9 @@ from ...device import told_if_slow
 from ...errors import GridMapError, SettingsError, shown
 from ...grid.maps.grid_map import GridMap
 from ...parallel.team import NEVER, clock_ns
-from ..arguments import checked_headings, checked_places, checked_speeds
+from ..arguments import MOST_SIZE, checked_headings, checked_places, checked_sizes, checked_speeds
 from ..clock import deadline_after, fits, late, part_of
+from ..fields.lanes import footprint_free
 from ..fields.next_hops import ground_of
 from ..guidance import Guidance
 from . import joint
@@ -31,6 +32,7 @@ from .joint import JointSearch
 from .lacam import first_plan, new_tree, rehash
 from .refine import Moving
 from .spread import spread_out
+from .unlike import unlike
 
 STEPS_SHARE = 0.5  # of the time that is left when the fleet's own steps are tried
 SPREAD_SHARE = 0.3  # of the time that is left when paths are spread out
@@ -47,7 +49,7 @@ MOST_ATTEMPTS = 6  # searches beside the first one
 SMALL = 1 << 20  # agents times steps of a plan for which one more search is tried; smaller plans get more
 
 
-def solve_for(fleet, starts, goals, time_limit_s, seed, headings, assign, speeds) -> FleetPlan:
+def solve_for(fleet, starts, goals, time_limit_s, seed, headings, assign, speeds, sizes) -> FleetPlan:
     """Plan for a FleetPlanner; arguments and errors as of its `solve`."""
     most_s = number("time_limit_s", time_limit_s, 0, math.inf, " seconds")
     whole("seed", seed, 0, 2**63 - 1)
@@ -59,7 +61,14 @@ def solve_for(fleet, starts, goals, time_limit_s, seed, headings, assign, speeds
     places, ends = checked_places("starts", starts), checked_places("goals", [goals] if one_sink else goals)
     faces = checked_headings(headings, len(places), fleet.motion.headings)
     ticks = checked_speeds(speeds, len(places), fleet.motion, s)
-    near = s.size - 1 + s.safety_distance
+    sides = None if sizes is None else checked_sizes(sizes, len(places), tuple(range(1, MOST_SIZE + 1)))
+    if sides is not None and (not len(sides) or (sides == sides[0]).all()):  # a fleet of one size
+        if len(sides) and sides[0] != s.size:
+            settings = replace(s, size=int(sides[0]))
+            fleet = type(fleet)(fleet.grid, fleet.motion.name, fleet.device, settings, fleet.guidance)
+            s = settings
+        sides = None
+    near = (s.size if sides is None else int(sides.max())) - 1 + s.safety_distance
     plain = near == 0 and ticks.max(initial=1) == 1
     if not plain and (one_sink or assign):
         raise SettingsError(
@@ -70,17 +79,20 @@ def solve_for(fleet, starts, goals, time_limit_s, seed, headings, assign, speeds
     if not (one_sink or assign) and len(places) != len(ends):
         raise GridMapError(f"goals has {len(ends)} rows; allowed: {len(places)}, one for each start")
     _warm(plain, fleet, SINK if one_sink else ANY if assign else OWN)
-    tiles = fleet.ground()
+    tiles = fleet.ground() if sides is None else ground_of(footprint_free(fleet.grid.costs > 0, int(sides.min())))
     began, deadline = time.perf_counter(), deadline_after(most_s)
     if one_sink:
         instance = Instance(tiles, places, np.repeat(ends, len(places), axis=0), shared=True)
         return into_sink(instance, faces, model, began, deadline)
-    instance = assigned(tiles, places, ends, deadline) if assign else Instance(tiles, places, ends, near)
+    if sides is not None:
+        instance = unlike(tiles, places, ends, sides, fleet.grid, s.safety_distance)
+    else:
+        instance = assigned(tiles, places, ends, deadline) if assign else Instance(tiles, places, ends, near)
     if plain:
         return _solve_plain(fleet, instance, faces, model, began, deadline, seed, assign)
     for agents in instance.parts():
         instance.refuse(agents, True, deadline)  # slow agents may follow each other in part
-    walked, turned, least, message = walk(fleet, instance, faces, ticks, deadline)
+    walked, turned, least, message = walk(fleet, instance, faces, ticks, deadline, sides)
     cost = arrivals((walked != instance.places(instance.goal)).any(axis=2))
     return instance.plan_of(walked, turned, cost, least, message, began)
 
@@ -161,19 +173,23 @@ def _begin_again(moving, model, deadline, seed, memory_limit_bytes):
     return moving
 
 
-def walk(fleet, instance, faces, speeds, deadline):
+def walk(fleet, instance, faces, speeds, deadline, sides=None):
     """Let the fleet step until all agents are at their goals, or no more of them get there, or the time is over.
 
-    instance: Instance; faces: (N,) int32; speeds: (N, 2) int32
+    instance: Instance; faces: (N,) int32; speeds: (N, 2) int32; sides: (N,) sizes, None: as the settings say
     -> (steps + 1, N, 2) int32 [row, col], -1 where an agent is not on the map; (steps + 1, N) int32 headings; (N,)
     int64 ticks that each agent takes at least; what happened
     """
     settings = replace(fleet.settings, guidance="plain", neighbourhood_search=False)
     steps = Guidance(np.ones((*fleet.grid.shape, 4), np.int64))
-    own = type(fleet)(fleet.grid, fleet.motion.name, "cpu", settings, steps)
+    sizes = () if sides is None else np.unique(sides).tolist()
+    if sides is not None:
+        settings = replace(settings, size=sizes[0])
+    own = type(fleet)(fleet.grid, fleet.motion.name, "cpu", settings, steps, sizes)
     own.hold_goals()
     some = np.flatnonzero(instance.start >= 0)
-    own.start(instance.place[instance.start[some]], faces[some] if fleet.motion.headings > 1 else None, speeds[some])
+    faced = faces[some] if fleet.motion.headings > 1 else None
+    own.start(instance.place[instance.start[some]], faced, speeds[some], None if sides is None else sides[some])
     wanted = instance.goal[some] >= 0
     goals = np.where(wanted[:, None], instance.place[instance.goal[some]], -1)
     walked, turned = [own.positions], [own.headings]

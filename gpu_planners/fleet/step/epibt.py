@@ -161,10 +161,10 @@ def release(a, state):
 
 
 @lean_njit
-def _near(tile, tick, a, found, reserved, clearance):
+def _near(tile, tick, a, found, reserved, clearance, layer):
     """Join whoever but a is too near to a tile at a tick with those found before -> an agent, NOBODY or SEVERAL"""
-    for i in range(len(clearance)):
-        other = reserved[tile + clearance[i], tick]
+    for i in range(clearance.shape[1]):
+        other = reserved[tile + clearance[layer, i], tick]
         if other != NOBODY and other != a and other != found:
             if found != NOBODY:
                 return SEVERAL
@@ -173,13 +173,13 @@ def _near(tile, tick, a, found, reserved, clearance):
 
 
 @lean_njit
-def _swaps(a, tile, before, tick, reserved, clearance):
+def _swaps(a, tile, before, tick, reserved, clearance, layer):
     """-> an agent that leaves `tile` for `before`, or NOBODY"""
-    for i in range(len(clearance)):
-        other = reserved[tile + clearance[i], tick - 1]
+    for i in range(clearance.shape[1]):
+        other = reserved[tile + clearance[layer, i], tick - 1]
         if other != NOBODY and other != a:
-            for j in range(len(clearance)):
-                if reserved[before + clearance[j], tick] == other:
+            for j in range(clearance.shape[1]):
+                if reserved[before + clearance[layer, j], tick] == other:
                     return other
     return NOBODY
 
@@ -191,26 +191,27 @@ def _conflicting(a, option, state):
     if rules.plain:
         return _conflicting_plain(a, option, agents, options, reserved)
     track, heading, tile, clearance = options.track[option], agents.heading[a], agents.tile[a], rules.clearance
+    layer = tile // rules.layer
     rest, found = options.tick[options.first_step[agents.table[a]]], NOBODY
     before, before_also = tile, tile
     for tick in range(1, reserved.shape[1]):
         here, also = tile + options.here[track, heading, tick], tile + options.also[track, heading, tick]
-        found = _near(here, tick, a, found, reserved, clearance)
+        found = _near(here, tick, a, found, reserved, clearance, layer)
         if also != here:
-            found = _near(also, tick, a, found, reserved, clearance)
+            found = _near(also, tick, a, found, reserved, clearance, layer)
         if tick < rest or (tick == rest and not rules.following):
-            found = _near(agents.origin[a], tick, a, found, reserved, clearance)
+            found = _near(agents.origin[a], tick, a, found, reserved, clearance, layer)
         if here != before and rules.following:
-            other = _swaps(a, here, before, tick, reserved, clearance)
+            other = _swaps(a, here, before, tick, reserved, clearance, layer)
             if other != NOBODY and other != found:
                 found = other if found == NOBODY else SEVERAL
         elif here != before:
-            found = _near(here, tick - 1, a, found, reserved, clearance)
-            found = _near(before, tick, a, found, reserved, clearance)
+            found = _near(here, tick - 1, a, found, reserved, clearance, layer)
+            found = _near(before, tick, a, found, reserved, clearance, layer)
             if tick == 1 and reserved[here, 0] != NOBODY and reserved[here, 0] != a:
                 return SEVERAL  # somebody is there now, whatever it does
         if not rules.following and before_also != here and before_also != before:
-            found = _near(before_also, tick, a, found, reserved, clearance)
+            found = _near(before_also, tick, a, found, reserved, clearance, layer)
         if found == SEVERAL:
             return SEVERAL
         before, before_also = here, also

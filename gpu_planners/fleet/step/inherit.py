@@ -76,10 +76,11 @@ def settle(broken, state):
 def _intruder(a, broken, state):
     """A moving agent that would come too near to agent a, which stands, or NOBODY."""
     reserved, clearance = state.plans.reserved, state.rules.clearance
+    layer = state.agents.tile[a] // state.rules.layer
     for tick in range(1, reserved.shape[1]):
-        for i in range(len(clearance)):
+        for i in range(clearance.shape[1]):
             for tile in (state.agents.tile[a], state.agents.origin[a]):
-                other = reserved[tile + clearance[i], tick]
+                other = reserved[tile + clearance[layer, i], tick]
                 if other != NOBODY and other != a and broken[other] == 0:
                     return other
     return NOBODY

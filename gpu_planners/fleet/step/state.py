@@ -38,7 +38,8 @@ class Ranked(NamedTuple):
 class Rules(NamedTuple):
     """When agents conflict."""
 
-    clearance: np.ndarray  # (K,) int32 offsets of tiles around an agent, its own too, where no other one may be
+    clearance: np.ndarray  # (layers, K) int32 offsets of tiles around an agent, its own too, where no other may be
+    layer: int  # tiles of a layer: agents of one size (fields/lanes.py)
     following: bool  # may an agent move to a tile that another one leaves meanwhile?
     horizon: int  # ticks that are looked ahead
     holding: bool  # do agents stay at their goals? Else they get new ones there

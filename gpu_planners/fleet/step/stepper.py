@@ -53,17 +53,16 @@ class Stepper:
 
     def __init__(self, padded: PaddedMap, motion: Motion, settings: Settings):
         self._map, self._motion, self._settings = padded, motion, settings
-        self.near = settings.size - 1 + settings.safety_distance  # so far apart two agents are too near
+        self.near = padded.near  # so far apart two agents are too near
         self.paces = Paces((speed_of(motion, settings),), motion, settings.least_horizon, padded.cols)
-        span = np.arange(-self.near, self.near + 1)
-        near = (span[:, None] * padded.cols + span).ravel()
-        near = np.array(near[np.argsort(np.abs(near))], np.int32)
-        self.rules = Rules(near, settings.following, settings.least_horizon, False, self._is_plain(self.paces))
+        near, plain = (padded.clearance, padded.layer), self._is_plain(self.paces)
+        self.rules = Rules(*near, settings.following, settings.least_horizon, False, plain)
         model, memory = Model(motion.headings > 1, settings.following), settings.memory_limit_bytes // SEARCH_SHARE
         self._deadlocks = Deadlocks(padded.cols, model, memory)
         side = self._side = AREA_SIDE + 2 * (self.near + (settings.horizon or LONGEST))
         squares = [-(-(length + side - 1) // side) for length in (padded.rows, padded.cols)]
-        self._squares = 1 if padded.rows * padded.cols <= ONE_AREA else int(np.prod(squares))
+        one = len(padded.sizes) > 1 or padded.rows * padded.cols <= ONE_AREA  # layers are no squares beside each other
+        self._squares = 1 if one else int(np.prod(squares))
         self.clear()
 
     def _is_plain(self, paces):
