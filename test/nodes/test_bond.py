@@ -199,3 +199,44 @@ def test_bondpy_sees_a_node_live_and_be_deactivated(managed):
     end.break_bond()  # the manager lets go: the node agrees, and goes on
     managed.wait_until(lambda: events[-1] == "broken")
     assert managed.facts["lifecycle"] == "active"
+
+
+@pytest.mark.slow
+def test_nav2s_lifecycle_manager_keeps_a_bond(tmp_path):
+    """The real manager activates the node with its default bond_timeout, and sees when it has gone."""
+    import os
+    import subprocess
+    from pathlib import Path
+
+    import yaml
+    from ament_index_python.packages import PackageNotFoundError, get_package_prefix
+    from grid_harness import RunningNode
+
+    pytest.importorskip("bond.msg", reason="the ROS package bond is not installed")
+    try:
+        program = Path(get_package_prefix("nav2_lifecycle_manager"), "lib/nav2_lifecycle_manager/lifecycle_manager")
+    except PackageNotFoundError:
+        pytest.skip("the ROS package nav2_lifecycle_manager is not installed")
+    given = {"autostart": True, "bond_timeout": 4.0, "node_names": ["grid_planner"]}
+    (tmp_path / "manager.yaml").write_text(yaml.safe_dump({"manager": {"ros__parameters": given}}))
+    running, log = RunningNode(None, lifecycle=True), tmp_path / "log"
+    command = [program, "--ros-args", "-r", "__node:=manager", "--params-file", tmp_path / "manager.yaml"]
+    domain = {"ROS_DOMAIN_ID": str(running.context.get_domain_id())}
+    with log.open("w") as file:
+        manager = subprocess.Popen(command, env=os.environ | domain, stdout=file, stderr=subprocess.STDOUT)
+    try:
+        running.wait_until(lambda: "Server grid_planner connected with bond" in log.read_text(), 60)
+        running.wait_until(lambda: "Managed nodes are active" in log.read_text(), 60)
+        running.wait_until(lambda: running.facts["lifecycle"] == "active", 60)
+        until = time.monotonic() + 6.0  # longer than bond_timeout
+        running.wait_until(lambda: time.monotonic() > until)
+        assert "CRITICAL FAILURE" not in log.read_text()
+        running._executors[0].shutdown(timeout_sec=5)  # the node dies
+        until = time.monotonic() + 30.0
+        while "CRITICAL FAILURE: SERVER grid_planner IS DOWN" not in log.read_text():
+            assert time.monotonic() < until, log.read_text()
+            time.sleep(0.1)
+    finally:
+        manager.kill()
+        manager.wait(30)
+        running.close()

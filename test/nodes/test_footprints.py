@@ -366,3 +366,46 @@ def test_topics_of_agents_are_refused_too(start_node):
     for name, points in (("starts", [(1.5, 1.5)]), ("goals", [(7.5, 4.9)])):
         running.publisher(PoseArray, f"/grid_planner/{name}").publish(poses(points))
     running.wait_until(lambda: "these agents are discs" in running.facts["problem"])
+
+
+def test_nav2s_actions_and_its_check_go_by_the_footprint(running):
+    """With Nav2's real messages, where they are installed."""
+    nav2 = pytest.importorskip("nav2_msgs.action", reason="nav2_msgs is not among the ROS wheels")
+    srv = pytest.importorskip("nav2_msgs.srv", reason="nav2_msgs is not among the ROS wheels")
+    from rclpy.action import ActionClient
+
+    def ask(kind, name, **fields):
+        client = ActionClient(running.client_node, kind, name)
+        assert client.wait_for_server(10)
+        accepted = client.send_goal_async(kind.Goal(start=START, use_start=True, **fields))
+        running.wait_until(accepted.done)
+        answer = accepted.result().get_result_async()
+        running.wait_until(answer.done)
+        client.destroy()
+        return answer.result().result
+
+    between = at(7.0, 1.5, 0.3)
+    to_pose = ask(nav2.ComputePathToPose, "/compute_path_to_pose", goal=GOAL, planner_id="GridBased")
+    goals = [between, GOAL]
+    if hasattr(nav2.ComputePathThroughPoses.Goal().goals, "goals"):  # since Kilted
+        from nav_msgs.msg import Goals
+
+        goals = Goals(goals=goals)
+    through = ask(nav2.ComputePathThroughPoses, "/compute_path_through_poses", goals=goals)
+    for result, stops in ((to_pose, (START, GOAL)), (through, (START, between, GOAL))):
+        assert result.error_code == 0
+        assert_free(result.path)
+        assert_ends(result.path, *stops)
+    blocked = ask(nav2.ComputePathToPose, "/compute_path_to_pose", goal=at(4.5, 3.55, math.pi / 2))
+    assert blocked.error_code == codes.GOAL_OCCUPIED and "the footprint with its margin" in blocked.error_msg
+    unknown = ask(nav2.ComputePathToPose, "/compute_path_to_pose", goal=GOAL, planner_id="rtaa_star")
+    assert unknown.error_code == codes.INVALID_PLANNER and "auto, exact, astar" in unknown.error_msg
+
+    check = running.client_node.create_client(srv.IsPathValid, "/is_path_valid")
+    assert check.wait_for_service(10)
+    assert running.call(check, srv.IsPathValid.Request(path=through.path)).is_valid
+    inside = next(k for k, pose in enumerate(in_map(rows_of(to_pose.path))) if pose[0] > 4.5)
+    to_pose.path.poses[inside] = at(4.5, 3.55, math.pi / 2)
+    to_pose.path.poses[inside].header = to_pose.path.header
+    response = running.call(check, srv.IsPathValid.Request(path=to_pose.path))
+    assert not response.is_valid and inside in response.invalid_pose_indices
