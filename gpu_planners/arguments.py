@@ -31,6 +31,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from . import dlpack
 from .errors import ConfigurationError, GpuPlannersError, SettingsError, shown
 from .files import file_path
 
@@ -340,7 +341,7 @@ def _items(once, read, value):
 
 
 def _numbers(wanted, value):
-    if hasattr(value, "__cuda_array_interface__"):
+    if lies_on_cuda(value):
         return value
     array, shape = as_array(value), wanted.shape
     if array is None:
@@ -355,10 +356,30 @@ def _numbers(wanted, value):
     return array
 
 
+def lies_on_cuda(value: Any) -> bool:
+    """Is it an array on a CUDA device, of whatever library?"""
+    if isinstance(value, (np.ndarray, list, tuple)):
+        return False
+    device = dlpack.device_of(value)
+    if device is not None:
+        return device[0] in (dlpack.CUDA, dlpack.MANAGED)
+    return hasattr(value, "__cuda_array_interface__")
+
+
+def speaks(value: Any) -> bool:
+    """Is it an array of a library other than NumPy, on the host or on a CUDA device?"""
+    plain = isinstance(value, (np.ndarray, list, tuple))
+    return not plain and (dlpack.device_of(value) is not None or hasattr(value, "__cuda_array_interface__"))
+
+
 def as_array(value: Any) -> np.ndarray | None:
-    """What NumPy makes of a value; None of masked numbers and rows of different lengths."""
+    """What NumPy makes of a value, without a copy of an array that lies on the host, of whatever library; None of
+    masked numbers and rows of different lengths."""
     try:
-        return None if isinstance(value, np.ma.MaskedArray) else np.asarray(value)
+        if isinstance(value, np.ma.MaskedArray):
+            return None
+        array = np.asarray(value)
+        return np.from_dlpack(value) if array.dtype == object and hasattr(value, "__dlpack__") else array
     except Exception:  # NumPy's, and whatever an object of the caller raises
         return None
 

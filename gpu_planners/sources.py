@@ -30,7 +30,14 @@ PRODUCTS = (
     "",
 )
 FOLDERS = {"nodes", "demo", "cli", "distributed", "datasets", "sim", "verify", "vda5050"}  # they compile nothing
-FILES = {"arguments.py", "errors.py", "settings.py", "files.py", "share.py"}  # nor do these, and no kernel reads them
+FILES = {
+    "arguments.py",
+    "dlpack.py",
+    "errors.py",
+    "settings.py",
+    "files.py",
+    "share.py",
+}  # nor do these, and no kernel reads them
 _COMPILES = re.compile(rb"\b(njit|\w+_njit|cuda_jit|cuda\.jit|with_threads|overload|intrinsic)\b")
 _IMPORT = re.compile(rb"^ *from (\.+)([\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 

@@ -45,10 +45,16 @@ SLOW_S = 10.0  # once its code is compiled, no small answer takes longer, not ev
 MADE_HERE = (  # classes that the package makes: nobody calls their constructors
     "Line PlanningResult PoseSolutions RobotModel Trajectory SequenceResult Report Dataset FleetPlan PathSet "
     "PosePathSet Conflict ConvexShape Meeting PathReport Arc ThreadExchange Execution State Segment Volume "
-    "RobotState TaskState "
+    "RobotState TaskState PlanningResults "
 ).split()
 INNER = {
     "PathSet.of_moves",
+    "PlanningResults.of",
+    "PlanningResults.joined",
+    "PlanningResults.index",
+    "PlanningResults.count",
+    "SceneBatch.index",
+    "SceneBatch.count",
     "CollisionChecker.device_scene",
     "CollisionChecker.judge_on_device",
     "KeepingChecker.device_scene",
@@ -58,6 +64,7 @@ INNER = {
 OWN = set(  # for the package's own code
     "njit lean_njit cuda_jit told_if_slow shown shortened error_text is_out_of_memory one_line".split()
 )
+MJCF = """<mujoco><worldbody><body><joint name="pan" range="-1 1"/><geom size="0.1"/></body></worldbody></mujoco>"""
 URDF = """<robot name="two"><link name="base"/>
 <link name="one"><inertial><mass value="1"/><inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial>
 <collision><origin xyz="0.25 0 0"/><geometry><box size="0.5 0.05 0.05"/></geometry></collision></link>
@@ -571,6 +578,14 @@ WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what 
         (lambda: np.zeros((8, 8), bool), "fleets.conflicts.blocked"),
         (lambda: lambda exchange: exchange.rank, "exchange.run.work"),
         (URDF, "CoalScene.urdf paths.check_path.urdf"),
+        (MJCF, "mjcf.load_mjcf.mjcf mjcf.mjcf_obstacles.mjcf"),
+        (2, "SceneBatch.count"),
+        ("box", "CollisionWorld.pose_of.name"),
+        (lambda: np.tile(np.eye(4), (2, len(world().names), 1, 1)), "SceneBatch.set_poses.poses"),
+        (
+            [[0.0, 0.0], [0.1, 0.2]],
+            "SceneBatch.configurations_valid.q SceneBatch.motions_valid.q_from SceneBatch.motions_valid.q_to",
+        ),
         ([], "CoalScene.among.obstacles"),
         ([0.1, 0.2], "CoalScene.placed.q CoalScene.in_collision.q CoalScene.distance.q CoalScene.pair_distances.q"),
         (
@@ -687,6 +702,8 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "RobotModel": robot,
     "CollisionWorld": world,
     "CollisionChecker": checker,
+    "PlanningResults": lambda: gpu_planners.arm.rrt_connect.solve_batch([[0.0, 0.0]], [[0.1, 0.2]], checker()),
+    "SceneBatch": lambda: gpu_planners.arm.SceneBatch(robot(), world(), 2, "cpu"),
     "ConvexShape": shape,
     "GridMap": grid,
     "PoseGrid": pose_grid,
@@ -841,7 +858,7 @@ def _accepted(public, name, value, answer):
 
 def _says_no(answer):
     """Is it a planner's answer that a start or a goal is none?"""
-    answers = answer if isinstance(answer, list) else [answer]
+    answers = list(answer) if isinstance(answer, list | gpu_planners.arm.PlanningResults) else [answer]
     return bool(answers) and all(
         str(getattr(each, "status", "")).rpartition(".")[2].startswith("INVALID_") for each in answers
     )

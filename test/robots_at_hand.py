@@ -1,13 +1,15 @@
 """Robots and planning problems for tests that need no shared data: benchmarks.robots and what is generated for them."""
 
+import functools
 import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from checkout import ROOT
 
 from benchmarks import generated_problems, robots
 from benchmarks.problems import add_obstacles
-from gpu_planners.arm import CollisionChecker, CollisionWorld
+from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
 
 TABLE = {  # before the Panda
     "type": "box",
@@ -47,6 +49,12 @@ def groups_of(robot):
 def panda():
     """RobotModel of the Panda, each mesh as one hull."""
     return maker_of("panda").model
+
+
+@functools.cache
+def desk_arm():
+    """RobotModel of our own arm of six joints, which needs no other files."""
+    return load_urdf(ROOT / "urdf/desk_arm.urdf", srdf=ROOT / "urdf/desk_arm.srdf", group="arm")
 
 
 def problem_of(robot, family, index=0):

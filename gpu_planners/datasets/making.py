@@ -179,7 +179,7 @@ def plan(shared: Shared, piece: tuple[int, int], device: str) -> Any:
     return table_of(columns, schema)
 
 
-def planned(problems: list[Problem], recipe: Recipe, device: str) -> list[PlanningResult]:
+def planned(problems: list[Problem], recipe: Recipe, device: str) -> Sequence[PlanningResult]:
     """The planner's answers. Problems without a start or a goal keep their places, so that seeds have no gap."""
     limit = recipe.settings.time_limit_s * max(1, len(problems))
     batch = batch_of(

@@ -9,7 +9,7 @@ from robots_at_hand import checker_among, maker_of, problem_of
 
 from gpu_planners.arm import rrt_connect
 from gpu_planners.arm.planners.host import OnThread
-from gpu_planners.arm.planners.query import open_queries
+from gpu_planners.arm.planners.plain_queries import open_queries
 from gpu_planners.arm.planners.rrt_connect.request import BatchShape, write_queue
 from gpu_planners.arm.planners.rrt_connect.scene_store import SceneStore
 from gpu_planners.arm.spaces.interface import Packed
@@ -74,8 +74,9 @@ def solved(problems, checkers, settings):
     engine._scenes = SceneStore(lambda count, dtype: np.zeros(count, dtype).view(OnHost))
     queries = open_queries([one.start for one in problems], [one.goals for one in problems], checkers, settings)
     whole = BatchShape(len(queries), max(len(one.goals) for one in problems))
-    results = engine.solve_many(queries, settings, list(range(len(queries))), whole)
-    return results, engine._many.launches
+    found = engine.solve_many(queries, settings, list(range(len(queries))), whole)
+    assert not found.missing()
+    return found.results(), engine._many.launches
 
 
 @pytest.fixture(scope="module")

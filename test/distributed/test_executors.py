@@ -387,7 +387,7 @@ def test_workers_on_cuda_get_equal_parts_up_to_a_size(count, sizes, monkeypatch)
     monkeypatch.setattr(batch, "solve_part", seeds_of)
     checker, executor = SimpleNamespace(robot="robot", device="cuda:0"), AtOnce(3)
     asked = batch.Batch([0] * count, [0] * count, [checker] * count, SETTINGS, range(count), BatchShape(count, 1))
-    assert batch.spread_batch(asked, executor, "cuda:all", None) == list(range(count))
+    assert batch.spread_batch(asked, executor, "cuda:all", None).samples.tolist() == list(range(count))
     assert [len(piece) for piece in executor.pieces][: len(sizes)] == sizes
     assert executor.pieces[0] == list(range(0, 3 * sizes[0], 3))
 

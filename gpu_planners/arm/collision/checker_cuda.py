@@ -132,6 +132,11 @@ def _scratch(n_q, n_poses, n_speeds, plain=False):
     return scratch
 
 
+def plain_scratch(*scratch_sizes):
+    """-> device function scratch(warp, spill) of plain checks, for a checker's `scratch_sizes`."""
+    return _scratch(*scratch_sizes[1:], plain=True)
+
+
 register_scratch(interface.ARM, _scratch, _spilled)
 interface.register(ArmScratch, "cuda", motion_valid, overload)
 
@@ -139,7 +144,7 @@ interface.register(ArmScratch, "cuda", motion_valid, overload)
 @functools.cache
 def _configuration_kernel(*scratch_sizes):
     """-> kernel that checks configurations, a lane each. A block takes THREADS of them."""
-    make_scratch = _scratch(*scratch_sizes[1:], plain=True)
+    make_scratch = plain_scratch(*scratch_sizes)
 
     @cuda_jit(max_registers=REGISTERS)
     def configurations(q, floats, ints, verdicts, spill):

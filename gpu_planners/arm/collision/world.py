@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import lazy_loader
+import numpy as np
 from numpy.typing import ArrayLike
 
 from ...arguments import checked
@@ -37,13 +38,14 @@ class CollisionWorld:
 
     def __init__(self) -> None:
         self._obstacles: dict[str, tuple[Piece, ...]] = {}
+        self._poses: dict[str, np.ndarray] = {}
         self.version = next(_versions)
 
     def __getstate__(self) -> dict:
-        return {"_obstacles": self._obstacles}
+        return {"_obstacles": self._obstacles, "_poses": self._poses}
 
     def __setstate__(self, state: dict) -> None:
-        self._obstacles, self.version = state["_obstacles"], next(_versions)
+        self._obstacles, self._poses, self.version = state["_obstacles"], state["_poses"], next(_versions)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -79,21 +81,27 @@ class CollisionWorld:
             raise ObstacleError(f"no obstacle is named {shown(name)}; there are: {known}")
         return self._obstacles[name]
 
+    def pose_of(self, name: str) -> np.ndarray:
+        """(4, 4) the pose that an obstacle was added with; of `add_shapes`, whose shapes have their own, the identity.
+        ObstacleError when there is none of that name."""
+        self.pieces_of(name)  # raises where there is none
+        return self._poses[name].copy()
+
     def add_box(self, name: str, size: ArrayLike, pose: ArrayLike) -> None:
         """size: (3,) edge lengths along the pose's x, y, z, metres."""
-        self._put(name, (ConvexShape.box(name, size, pose),))
+        self._put(name, (ConvexShape.box(name, size, pose),), pose)
 
     def add_cylinder(self, name: str, radius: float, height: float, pose: ArrayLike) -> None:
         """A cylinder centred at the pose, its axis along z; metres."""
-        self._put(name, (ConvexShape.cylinder(name, radius, height, pose),))
+        self._put(name, (ConvexShape.cylinder(name, radius, height, pose),), pose)
 
     def add_sphere(self, name: str, radius: float, pose: ArrayLike) -> None:
         """A sphere centred at the pose; metres."""
-        self._put(name, (ConvexShape.sphere(name, radius, pose),))
+        self._put(name, (ConvexShape.sphere(name, radius, pose),), pose)
 
     def add_convex(self, name: str, vertices: ArrayLike, pose: ArrayLike) -> None:
         """The convex hull of vertices (V, 3), metres in the frame of the pose."""
-        self._put(name, (ConvexShape.convex_hull(name, vertices, pose),))
+        self._put(name, (ConvexShape.convex_hull(name, vertices, pose),), pose)
 
     def add_mesh(self, name: str, mesh: trimesh.Trimesh | str | os.PathLike, pose: ArrayLike) -> None:
         """Convex pieces that cover a mesh, or the mesh of a file (see geometry.meshes), metres.
@@ -103,7 +111,7 @@ class CollisionWorld:
         pose = check_pose(name, pose)
         if not isinstance(mesh, trimesh.Trimesh):
             mesh = load_mesh(name, mesh)
-        self._put(name, tuple(convex_pieces(name, mesh, pose)))
+        self._put(name, tuple(convex_pieces(name, mesh, pose)), pose)
 
     def add_voxels(self, name: str, cells: ArrayLike, size: ArrayLike, pose: ArrayLike, extents: ArrayLike = 1) -> None:
         """Voxels of a grid as one obstacle, exact: those that touch are merged into boxes whose union is the same.
@@ -113,34 +121,39 @@ class CollisionWorld:
         size: edge length of a cell, or (3,) along x, y and z, metres
         extents: (N,) or one whole number from 1: edge lengths in cells, as of the leaves of an octree
         """
-        self._put(name, (Bricks.of_voxels(name, cells, size, pose, extents),))
+        self._put(name, (Bricks.of_voxels(name, cells, size, pose, extents),), pose)
 
-    def add_shapes(self, name: str, shapes: Iterable[Piece]) -> None:
-        """One obstacle of shapes that are posed in the root frame already; they keep their names."""
-        pieces = tuple(shapes)
+    def add_shapes(self, name: str, shapes: Iterable[Piece], pose: ArrayLike | None = None) -> None:
+        """One obstacle of shapes that keep their names, posed in the frame of `pose`, or in the root frame already."""
+        pieces, at = tuple(shapes), np.eye(4) if pose is None else check_pose(name, pose)
         if not all(isinstance(piece, Piece) for piece in pieces):
             raise ObstacleError(f"'{name}': shapes must be ConvexShapes or Bricks, got {shown(pieces)}")
-        self._put(name, pieces)
+        if pose is not None:
+            if any(isinstance(piece, Bricks) for piece in pieces):
+                raise ObstacleError(f"'{name}': voxels are posed by add_voxels; allowed with a pose: ConvexShapes")
+            pieces = tuple(piece.moved(at) for piece in pieces)
+        self._put(name, pieces, at)
 
     def remove(self, name: str) -> None:
         """Raises ObstacleError when there is no obstacle of that name."""
         self.pieces_of(name)  # raises where there is none
-        del self._obstacles[name]
+        del self._obstacles[name], self._poses[name]
         self.version = next(_versions)
 
     def clear(self) -> None:
         """Remove all obstacles."""
         self._obstacles.clear()
+        self._poses.clear()
         self.version = next(_versions)
 
     def copy(self) -> CollisionWorld:
         """An independent world with the same obstacles."""
         other = CollisionWorld()
-        other._obstacles = dict(self._obstacles)
+        other._obstacles, other._poses = dict(self._obstacles), dict(self._poses)
         return other
 
-    def _put(self, name, pieces):
+    def _put(self, name, pieces, pose):
         if not isinstance(name, str) or not name:
             raise ObstacleError(f"an obstacle's name must be a non-empty text, got {shown(name)}")
-        self._obstacles[name] = pieces
+        self._obstacles[name], self._poses[name] = pieces, check_pose(name, pose)
         self.version = next(_versions)

@@ -1,6 +1,6 @@
 """What every planner does around its search: check start, goals and settings, keep the time, make the result."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -146,12 +146,12 @@ def open_query(
     began = clock_ns() if began is None else began
     robot, version, tolerance = checker.robot, checker.version, settings.limit_tolerance
     dof, turning, deadline = robot.dof, robot.continuous, began + int(1e9 * settings.time_limit_s)
-    taken, *rows = _plain(robot, start, goals, single=True)
+    taken, *rows = plain_rows(robot, start, goals, single=True)
     if taken.any():
         a, b, low, high = (each[0] for each in rows)
-        box = low, high, _weights(settings, dof)
+        box = low, high, weights_of(settings, dof)
         query = Query(a, b, np.arange(len(b)), *box, a, b, began, deadline, checker, version)
-        return _begun(query, check)
+        return begun(query, check)
 
     def refuse(status, message):
         return replace(dry_query(checker), began=began).failed(status, message)
@@ -185,12 +185,12 @@ def open_query(
         goals = np.where(turning, start + _in_one_turn(_in_one_turn(goals, turning) - start, turning), goals)
     low, high = np.where(turning, start - np.pi, lower), np.where(turning, start + np.pi, upper)
     start, goals = _same(asked_start, start), _same(asked_goals, goals)
-    box = low.astype(np.float32), high.astype(np.float32), _weights(settings, dof)
+    box = low.astype(np.float32), high.astype(np.float32), weights_of(settings, dof)
     query = Query(start, goals, usable, *box, asked_start, asked_goals, began, deadline, checker, version)
-    return _begun(query, check)
+    return begun(query, check)
 
 
-def _begun(query, check):
+def begun(query, check):
     """The query with the goals that keep the checker's constraint, if any, and if `check` are free; or the failure."""
     rule = getattr(query.checker, "constraint", None)
     if rule is not None:
@@ -218,34 +218,7 @@ def _checked(query):
     return replace(query, goals=query.goals[free[1:]], goal_numbers=query.goal_numbers[free[1:]])
 
 
-def open_queries(
-    starts: Sequence, goals: Sequence, checkers: Sequence, settings: PlannerSettings
-) -> list[Query | PlanningResult]:
-    """`open_query` without the collision check, for many problems of robots with the same joints -> list."""
-    began = clock_ns()
-    deadline = began + int(1e9 * settings.time_limit_s)
-    robot = checkers[0].robot
-    taken, *rows = _plain(robot, starts, goals)
-    if len(taken) != len(checkers):
-        taken = np.zeros(len(checkers), dtype=bool)
-    weights, timed_out = _weights(settings, robot.dof), None
-    queries: list[Query | PlanningResult] = []
-    for i, checker in enumerate(checkers):
-        if timed_out is None and clock_ns() > deadline:
-            timed_out = replace(dry_query(checker), began=began, deadline=deadline).timed_out()  # of all that follow
-        if timed_out is not None:
-            queries.append(timed_out)
-        elif taken[i] and checker.robot is robot:
-            a, b, low, high = (each[i] for each in rows)
-            box = low, high, weights
-            query = Query(a, b, np.arange(len(b)), *box, a, b, began, deadline, checker, checker.version)
-            queries.append(_begun(query, check=False))
-        else:
-            queries.append(open_query(starts[i], goals[i], checker, settings, check=False, began=began))
-    return queries
-
-
-def _plain(robot, starts, goals, single=False):
+def plain_rows(robot, starts, goals, single=False):
     """Queries, or a single one, as the caller gave them -> (n,) bool, whose numbers are as a Query has them, within the
     limits; starts (n, dof) and goals (n, G, dof) float64, lower and upper (n, dof) float32 of Query. n = 0 where arrays
     are of other shapes or kinds."""
@@ -326,7 +299,7 @@ def check_call(checker, settings: PlannerSettings, kind: type[PlannerSettings]) 
         )
 
 
-def _weights(settings, dof):
+def weights_of(settings, dof):
     return np.asarray(settings.weights or np.ones(dof), dtype=np.float32)
 
 

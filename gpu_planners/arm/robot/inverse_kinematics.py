@@ -11,12 +11,12 @@ import time
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, SupportsIndex, overload
+from typing import Any, NamedTuple, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arguments import numbers, refuse_joints
+from ...arguments import lies_on_cuda, numbers, refuse_joints
 from ...device import resolve_device
 from ...errors import ConfigurationError, GpuPlannersError, RobotDescriptionError, SettingsError, shown
 from ...parallel.sampling import folded_seed
@@ -78,6 +78,20 @@ class PoseSolutions:
         return len(self.q)
 
 
+class PoseArrays(NamedTuple):
+    """What was found for poses on a CUDA device, as arrays there; see PoseSolutions. What lies behind the solutions of
+    a pose is undefined.
+
+    counts: (N, 4) int32 solutions; distinct configurations that the checker refused; searches; 1 where the search ended
+        before the time limit
+    q: (N, C, dof) float64 rad or m, C at most `solutions`; errors: (N, C, 2) float64 metres, rad
+    """
+
+    counts: Any
+    q: Any
+    errors: Any
+
+
 class PoseAnswers(Sequence[PoseSolutions]):
     """The PoseSolutions of many poses, each made when it is asked for: arrays are there at once."""
 
@@ -109,14 +123,15 @@ def solve(
     seed: int = 0,
     device: str = "cpu",
     **settings: Any,
-) -> PoseSolutions | PoseAnswers:
+) -> PoseSolutions | PoseAnswers | PoseArrays:
     """The configurations that put a link at a pose, nearest to seed_q first.
 
-    poses: (4, 4) wanted pose of the link in the root frame, metres; or (N, 4, 4), for N answers
+    poses: (4, 4) wanted pose of the link in the root frame, metres; or (N, 4, 4), for N answers. Those that lie on a
+        CUDA device are searched for there, and answered by PoseArrays
     checker: CollisionChecker, or whatever has its `configurations_valid(q)`: only what it calls valid is a solution
     link: default: the tip link
     seed_q: (dof,) or (N, dof), where the first search starts and what solutions are near to; joints that do not
-        move the link keep its value, within their limits. Default: the middle of the limits
+        move the link keep its value, within their limits. Default: the middle of the limits. May lie where poses do
     seed: of the random starts; the same seed gives the same answers, on the CPU whatever the number of threads
     device: where to search, as CollisionChecker has it
     settings: solutions, seeds, position_only, position_tolerance, orientation_tolerance, distinct, time_limit_s:
@@ -126,7 +141,12 @@ def solve(
     rigid transforms, RobotDescriptionError for a link that is unknown or that no planning joint moves,
     ConfigurationError for a seed_q that is not one, SettingsError for other arguments, DeviceError.
     """
-    asked, device = IkSettings(**settings), resolve_device(device)
+    asked, there = IkSettings(**settings), lies_on_cuda(poses)
+    if there:
+        from ...parallel.arrays_cuda import number_of
+
+        device = f"cuda:{number_of(poses)}" if device == "cpu" else device
+    device = resolve_device(device)
     warm_up()
     rounds: Any = tip_rounds.OnThreads
     if device != "cpu":
@@ -136,22 +156,38 @@ def solve(
     began = time.monotonic_ns()
     link = robot.tip_link if link is None else link
     packed = _chain(robot, link)
-    T, one = as_poses(poses, link)
-    firsts = _firsts(robot, seed_q, len(T))
+    if there:
+        from .placing_cuda import first_rows, goal_rows
+
+        goals = goal_rows(poses, device, packed.reach, link)
+    else:
+        T, one = as_poses(poses, link)
+        goals = pose_row(T, packed.reach)
+    if there and lies_on_cuda(seed_q):
+        firsts: Any = first_rows(seed_q, device, robot, len(goals), GREATEST_VALUE)
+    else:
+        firsts = _firsts(robot, seed_q, len(goals))
     judge = _judge(robot, checker)
     angle = math.inf if asked.position_only else asked.orientation_tolerance
     tolerances = Tolerances(asked.position_tolerance / packed.reach, angle)
     wanted = Wanted(asked.solutions, asked.seeds, asked.distinct)
     deadline = began + int(1e9 * asked.time_limit_s) if 1e3 * asked.time_limit_s < DAY_MS else NEVER
-    goals, number = pose_row(T, packed.reach), np.uint64(folded_seed(seed))
-    found = Chosen(*(np.empty(*each) for each in chosen_shapes(len(T), robot.dof, wanted)))
+    number, shapes = np.uint64(folded_seed(seed)), chosen_shapes(len(goals), robot.dof, wanted)
+    if there:
+        from .tip_cuda import array_of, room_there
+
+        found = room_there(device, shapes)
+    else:
+        found = Chosen(*(np.empty(*each) for each in shapes))
     size = max(1, ROWS // wanted.most)
-    for first in range(0, len(T), size):
+    for first in range(0, len(goals), size):
         part = slice(first, first + size)
-        starts = np.array(firsts[part], order="C")
+        starts = np.array(firsts[part], order="C") if isinstance(firsts, np.ndarray) else firsts[part]
         searches = Searches(goals[part], starts, number, np.arange(len(starts), dtype=np.int32), len(starts))
         own = Chosen(*(each[part] for each in found))
         rounds(packed, tolerances, wanted, searches, judge, own).answer(deadline)
+    if there:
+        return PoseArrays(array_of(device, found.counts), found.q, found.left)
     answers = PoseAnswers(found)
     return answers[0] if one else answers
 

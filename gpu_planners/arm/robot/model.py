@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arguments import checked, number, numbers
+from ...arguments import checked, lies_on_cuda, number, numbers
 from ...errors import ConfigurationError, RobotDescriptionError, shown
 from ..geometry.shapes import ConvexShape
 from . import attachment, inverse_kinematics
@@ -185,7 +185,12 @@ class RobotModel:
         return np.where(np.isfinite(self.jerk), own, derived)
 
     def frame_poses(self, q: ArrayLike) -> np.ndarray:
-        """(N, F, 4, 4) root_T_frame of configurations q (N, dof) or (dof,), rad or m; float64."""
+        """(N, F, 4, 4) root_T_frame of configurations q (N, dof) or (dof,), rad or m; float64. Of q (N, dof) on a CUDA
+        device, float32 or float64: there, of the same type."""
+        if lies_on_cuda(q):
+            from . import placing_cuda
+
+            return placing_cuda.frame_poses(self, q)
         return poses_of_frames(self, self.as_configurations(q), range(len(self.frames)))
 
     @cached_property
@@ -203,7 +208,12 @@ class RobotModel:
         return sums
 
     def link_poses(self, q: ArrayLike) -> dict[str, np.ndarray]:
-        """{link name: (N, 4, 4) pose in the root frame} of configurations q (N, dof) or (dof,), rad or m; float64."""
+        """{link name: (N, 4, 4) pose in the root frame} of configurations q (N, dof) or (dof,), rad or m; float64. On a
+        CUDA device as `frame_poses`."""
+        if lies_on_cuda(q):
+            from . import placing_cuda
+
+            return placing_cuda.link_poses(self, q)
         poses, links = self.frame_poses(q), zip(self.link_names, self.link_frame, self.T_frame_link)
         return {name: attached(poses, frame, T_frame_link) for name, frame, T_frame_link in links}
 

@@ -14,6 +14,7 @@ import numpy as np
 from numba import cuda, float64, uint64
 
 from ...device import cuda_jit
+from ...parallel.arrays_cuda import as_device_array, new_array
 from ...parallel.stream import CudaStream
 from ...parallel.team import NEVER
 from .chain import Chain, Joints, PackedChain
@@ -92,6 +93,20 @@ def rounds_on(device: str, checker: Any) -> Callable[..., Rounds]:
     return functools.partial(OnDevice, memory_of(device), checker.judge_on_device if there else None)
 
 
+def room_there(device: str, shapes: tuple) -> Chosen:
+    """Arrays for answers that stay on a device, but for the counts."""
+    counts, q, _, left, _ = shapes
+    none = np.empty((counts[0][0], 0))
+    with cuda.gpus[int(device.partition(":")[2])]:
+        return Chosen(np.empty(*counts), new_array(*q), none, new_array(*left), none)
+
+
+def array_of(device: str, values: np.ndarray) -> Any:
+    """The values on a device."""
+    with cuda.gpus[int(device.partition(":")[2])]:
+        return as_device_array(cuda.to_device(values))
+
+
 class OnDevice(Rounds):
     """On a device. judge_there: `CollisionChecker.judge_on_device`, in place of the judge"""
 
@@ -103,18 +118,30 @@ class OnDevice(Rounds):
         memory = self._memory
         with memory.lock, cuda.gpus[memory.index]:
             given, self._robot = self._searches, memory.robot(self._packed)
-            self._given = memory.sent("goals", given.goals), memory.sent("firsts", given.firsts)
+            self._given = tuple(
+                memory.sent(name, each) if isinstance(each, np.ndarray) else each
+                for name, each in (("goals", given.goals), ("firsts", given.firsts))
+            )
             self._poses = memory.sent("poses", given.poses)
             self._set, self._rows, self._kept = 0, 0, None
             shapes = chosen_shapes(given.slots, self._dof, self._wanted)
             self._chosen = Chosen(*(memory.room(f"chosen {k}", *each) for k, each in enumerate(shapes)))
             self._ends: tuple = ()
             super().answer(deadline)
-            memory.stream.to_host(self._found.q, self._chosen.q)
-            memory.stream.to_host(self._found.left, self._chosen.left)
-            if self._found.counts[:, 1].any():
-                memory.stream.to_host(self._found.refused, self._chosen.refused)
+            self._bring()
             memory.stream.wait()
+
+    def _bring(self):
+        """Copy the answers to where they are wanted."""
+        stream, found, chosen = self._memory.stream, self._found, self._chosen
+        if not isinstance(found.q, np.ndarray):
+            for target, source in ((found.q, chosen.q), (found.left, chosen.left)):
+                stream.copy(target, source[: len(target)])
+            return
+        stream.to_host(found.q, chosen.q)
+        stream.to_host(found.left, chosen.left)
+        if found.counts[:, 1].any():
+            stream.to_host(found.refused, chosen.refused)
 
     def _next(self, before):
         after = super()._next(before)

@@ -1,12 +1,15 @@
 """Configurations from callers for compiled code: shape and type are checked, whole turns taken off in float64, the rest
-becomes float32. And back: verdicts become answers, or errors that name the row and the joint."""
+becomes float32. And back: verdicts become answers, or errors that name the row and the joint.
+
+Arrays that lie on the CUDA device that computes, of any library, stay there as they are, and so do the answers
+(`parallel.arrays_cuda`)."""
 
 import numba
 import numpy as np
 
-from ...arguments import numbers, refuse_joints
+from ...arguments import as_array, lies_on_cuda, numbers, refuse_joints
 from ...device import njit
-from ...errors import ConfigurationError, SettingsError, shown
+from ...errors import ConfigurationError, DeviceError, SettingsError, shown
 from .interface import FREE, NOT_FINITE
 
 LARGEST = 1e10  # rad or m: float64 still holds a micrometre
@@ -23,11 +26,11 @@ def new_array(number, rows, columns):
 def narrow(q, robot, name, device="cpu", room=new_array):
     """q: (N, dof) -> (N, dof) float32; joints that turn come back within a turn of 0. What is not finite becomes NaN.
 
-    A float32 array on the CUDA device that computes stays there, as it is.
+    A float32 array on the CUDA device that computes stays there, as it is: -> an array of Numba's.
     name: of the argument, for ConfigurationError; room: makes the arrays that are filled, as `new_array` does
     """
-    if on_device(q, robot, name, device):
-        return q
+    if lies_on_cuda(q):
+        return on_device(q, robot, name, device)
     q = _numbers(q, robot, name)
     out = room(0, *q.shape)
     _narrow(q, q, robot, out)
@@ -36,9 +39,11 @@ def narrow(q, robot, name, device="cpu", room=new_array):
 
 def narrow_motions(q_from, q_to, robot, device="cpu", room=new_array):
     """`narrow` both ends of straight motions by the same whole turns: their middle is within half a turn of 0."""
-    stay = on_device(q_from, robot, "q_from", device) and on_device(q_to, robot, "q_to", device)
-    if not stay:
-        q_from, q_to = _numbers(q_from, robot, "q_from"), _numbers(q_to, robot, "q_to")
+    stay = lies_on_cuda(q_from)
+    if stay != lies_on_cuda(q_to):
+        raise ConfigurationError("q_from and q_to lie in different places; allowed: both on the host or both on a GPU")
+    read = on_device if stay else _numbers
+    q_from, q_to = read(q_from, robot, "q_from", device), read(q_to, robot, "q_to", device)
     if q_from.shape != q_to.shape:
         raise ConfigurationError(f"q_from and q_to must have the same shape, got {q_from.shape} and {q_to.shape}")
     if stay:
@@ -56,37 +61,54 @@ def check_policy(not_finite):
 
 
 def as_bools(verdicts, not_finite, robot, **configurations):
-    """(N,) uint8 verdicts of `interface` -> (N,) bool.
+    """(N,) uint8 verdicts of `interface` -> (N,) bool; those of a device, (N,) bool and whether any value was not
+    finite, stay there.
 
     not_finite: "error" raises ConfigurationError for the first value that is not finite; "false" calls its row not free
     configurations: {name: (N, dof)} as the caller gave them, for the error's text
     """
-    refused = verdicts == NOT_FINITE
-    if not_finite == "error" and refused.any():
-        row = int(np.argmax(refused))
+    if isinstance(verdicts, tuple):
+        free, refused = verdicts
+    else:
+        free, refused = verdicts == FREE, (verdicts == NOT_FINITE).any()
+    if not_finite == "error" and refused:
         for name, q in configurations.items():
-            q = np.asarray(q.copy_to_host() if hasattr(q, "copy_to_host") else q, dtype=np.float64)
-            refuse_joints(name, q, robot.joint_names, LARGEST)
-        raise ConfigurationError(f"row {row} holds a value that is not finite")
-    return verdicts == FREE
+            refuse_joints(name, on_host(q), robot.joint_names, LARGEST)
+        raise ConfigurationError(f"{' or '.join(configurations)} holds a value that is not finite")
+    return free
 
 
 def on_device(q, robot, name, device):
-    """Is q an array on a CUDA device? Raises ConfigurationError where it is, but cannot be used."""
-    if not hasattr(q, "__cuda_array_interface__"):
-        return False
+    """An array that lies on a CUDA device, as Numba's. Raises ConfigurationError where it cannot be used as it is."""
     if device == "cpu":
         raise ConfigurationError(
             f"{name} lies on a CUDA device, but this checker computes on the CPU; allowed: arrays of the host"
         )
+    from ...parallel.arrays_cuda import taken
+
+    try:
+        q = taken(q, int(device.partition(":")[2]))
+    except DeviceError as error:
+        raise ConfigurationError(f"{name}: {error}") from error
     if q.dtype != np.float32 or len(q.shape) != 2 or q.shape[1] != robot.dof:
         raise ConfigurationError(
             f"{name} must be float32 of shape (N, {robot.dof}), got {q.dtype} of shape {tuple(q.shape)}"
         )
-    return True
+    if not q.flags["C_CONTIGUOUS"]:
+        raise ConfigurationError(f"{name} lies on a CUDA device in another order than C; allowed: rows without gaps")
+    return q
 
 
-def _numbers(q, robot, name):
+def on_host(q):
+    """An array of any library, wherever it lies, as float64 on the host."""
+    if not lies_on_cuda(q):
+        return np.asarray(as_array(q), dtype=np.float64)
+    from ...parallel.arrays_cuda import to_host
+
+    return to_host(q).astype(np.float64)
+
+
+def _numbers(q, robot, name, device="cpu"):
     given = numbers(name, q, (None, robot.dof), ConfigurationError, finite=False)
     return np.ascontiguousarray(given, dtype=given.dtype if given.dtype in (np.float32, np.float64) else np.float64)
 

@@ -13,9 +13,10 @@ from numba import cuda, float32, int32
 from numba.cuda.extending import overload  # type: ignore[attr-defined]
 
 from ...device import cuda_jit
+from ...parallel.arrays_cuda import as_device_array
 from ...parallel.team_cuda import WARP
 from ...parallel.threads import in_parts
-from .interface import Space, motion_verdict, register
+from .interface import FREE, NOT_FINITE, Space, motion_verdict, register
 
 THREADS = 128  # of a block
 WARPS = THREADS // WARP
@@ -102,30 +103,45 @@ class CudaBatches:
             return self._buffer(f"in{number}", rows, (columns,), np.float32)[1][:rows]
 
     def run(self, kernel, per_block, inputs, *scalars, plain=False):
-        """inputs: (N, dof) float32 arrays on the host or on the device -> (N,) uint8 verdicts on the host.
+        """inputs: (N, dof) float32 arrays on the host -> (N,) uint8 verdicts on the host; on the device -> there, (N,)
+        bool, and whether any value was not finite.
 
         plain: does one row of the Spill do for all warps?
         """
         n, most = len(inputs[0]), 0 if plain else self._spill.most_blocks * per_block
-        if n == 0:
-            return np.zeros(0, dtype=np.uint8)
+        stay = not isinstance(inputs[0], np.ndarray)
         with cuda.gpus[self.index]:
+            if n == 0:
+                return (as_device_array(cuda.device_array(0, np.bool_)), False) if stay else np.zeros(0, dtype=np.uint8)
             on_device = [self._upload(f"in{k}", q) for k, q in enumerate(inputs)]
-            answer, host_answer = self._buffer("out", n, (), np.uint8)
+            answer, host_answer = (
+                (cuda.device_array(n, np.uint8), None) if stay else self._buffer("out", n, (), np.uint8)
+            )
             for *rows, answers in in_parts(*on_device, answer[:n], size=MANY, most=most):
                 blocks = (len(answers) + per_block - 1) // per_block
                 spill = self._spill.rows(1 if plain else blocks)
                 kernel[blocks, THREADS, self.stream](*rows, *scalars, *self.scene, answers, spill)
                 if len(answers) < n:
                     self.stream.synchronize()
-            answer[:n].copy_to_host(host_answer[:n], self.stream)
+            found = self._as_bools(answer) if stay else None
+            if not stay:
+                answer[:n].copy_to_host(host_answer[:n], self.stream)
             self.stream.synchronize()
             self._spill.trim()
-        return host_answer[:n].copy()
+        return found if stay else host_answer[:n].copy()
+
+    def _as_bools(self, verdicts):
+        """Verdicts of the device, in place -> (N,) bool, and whether one was NOT_FINITE."""
+        refused, told = self._buffer("refused", 1, (), np.int32)
+        refused[:1].copy_to_device(np.zeros(1, np.int32), self.stream)
+        bools_kernel()[-(-len(verdicts) // THREADS), THREADS, self.stream](verdicts, refused)
+        refused[:1].copy_to_host(told[:1], self.stream)
+        self.stream.synchronize()
+        return as_device_array(verdicts.view(np.bool_)), bool(told[0])
 
     def _upload(self, name, q):
-        if hasattr(q, "__cuda_array_interface__"):
-            return cuda.as_cuda_array(q)
+        if not isinstance(q, np.ndarray):
+            return q
         device, host = self._buffer(name, len(q), (self._dof,), np.float32)
         if not np.may_share_memory(host, q):  # the caller may have filled it already
             np.copyto(host[: len(q)], q)
@@ -141,6 +157,21 @@ class CudaBatches:
             held = cuda.device_array(shape, dtype), cuda.pinned_array(shape, dtype)
             self._buffers[name] = held
         return held
+
+
+@functools.cache
+def bools_kernel():
+    """-> kernel that makes verdicts 1 where they are FREE, else 0, and counts those that are NOT_FINITE."""
+
+    @cuda_jit
+    def bools(verdicts, refused):
+        i = cuda.grid(1)
+        if i < len(verdicts):
+            if verdicts[i] == NOT_FINITE:
+                cuda.atomic.add(refused, 0, 1)
+            verdicts[i] = 1 if verdicts[i] == FREE else 0
+
+    return bools
 
 
 @functools.cache

@@ -7,7 +7,7 @@ mimicking joints.
 import functools
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -98,15 +98,42 @@ def load_urdf(
     description = read_urdf(text)
     semantics = NO_SRDF if srdf is None else read_srdf(_read_text(srdf, "SRDF")[0], description)
     names = planning_joints(description, semantics, joints, group)
+
+    def shapes():
+        notes = [*description.notes, *_joint_notes(description, leaders_of(description, names))]
+        found = _build_shapes(description, base_dir, package_dirs, hull_tolerance, notes)
+        tell(f"the URDF of '{description.name}'", notes)
+        tell(f"the SRDF of '{description.name}'", semantics.notes)
+        return found
+
+    rates = velocity, acceleration, limits
+    return assembled(description, semantics, shapes, names, fixed, rates, self_collisions, group=group)
+
+
+def assembled(
+    description: Description,
+    semantics: Semantics,
+    shapes: Callable[[], tuple],
+    names: tuple[str, ...],
+    fixed: Mapping[str, float],
+    rates: tuple[Any, Any, Any],
+    self_collisions: bool,
+    decided: Mapping[tuple[int, int], str] = MappingProxyType({}),
+    group: str | None = None,
+) -> RobotModel:
+    """The RobotModel of a description, of whatever file.
+
+    shapes: -> shapes and numbers of their links, as of `_Loaded`; called last, since meshes take longest
+    names: of the planning joints; rates: velocity, acceleration and limits as load_urdf takes them
+    decided: {pair of links: why it is not checked}
+    """
+    velocity, acceleration, limits = rates
     given = velocity, acceleration, NO_LIMITS if limits is None else planning_limits(limits)
     fields = _planned(description, semantics, group, names, fixed, given)
-    # meshes last, since they take longest
-    notes = [*description.notes, *_joint_notes(description, leaders_of(description, names))]
-    shapes, shape_link = _build_shapes(description, base_dir, package_dirs, hull_tolerance, notes)
-    tell(f"the URDF of '{description.name}'", notes)
-    tell(f"the SRDF of '{description.name}'", semantics.notes)
+    found, shape_link = shapes()
     given = _by_joint(velocity, names), _by_joint(acceleration, names), given[2]
-    return _model(_Loaded(description, semantics, shapes, shape_link, self_collisions, given), group, names, fields)
+    loaded = _Loaded(description, semantics, found, shape_link, self_collisions, given, dict(decided))
+    return _model(loaded, group, names, fields)
 
 
 def _planned(description, semantics, group, names, fixed, given):

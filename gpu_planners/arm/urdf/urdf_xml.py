@@ -178,7 +178,7 @@ def read_urdf(text: str) -> Description:
     if not links:
         raise RobotDescriptionError("the URDF has no link")
     root_link, ordered = _order_tree(links, joints)
-    joints = _with_mimic_leaders(ordered)
+    joints = with_mimic_leaders(ordered)
     return Description(root.get("name", "robot"), root_link, links, joints, tuple(only_seen), inertials, tuple(notes))
 
 
@@ -384,7 +384,7 @@ def _order_tree(links, joints):
     return roots[0], ordered
 
 
-def _with_mimic_leaders(joints):
+def with_mimic_leaders(joints):
     """{name: Joint} where each mimic names the joint at the end of its chain, multipliers and offsets combined.
 
     A joint that mimics itself, or what is no joint that moves along one axis, is held.

@@ -4,20 +4,21 @@ import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....arguments import instance
+from ....arguments import instance, speaks
 from ....device import model_of, resolve_devices
 from ....distributed.executors import Split, devices_of, least_on, spread, workers_of
 from ....distributed.progress import Progress
 from ....errors import SettingsError
 from ....parallel.sampling import folded_seed
 from ...constraints import Constraint, KeepingChecker
-from ..query import GREATEST_GOALS, Query, check_call, open_queries
-from ..result import PlanningResult
+from ...spaces.configurations import on_host
+from ..plain_queries import PlainQueries, open_queries
+from ..query import GREATEST_GOALS, Query, check_call
+from ..results import PlanningResults
 from .planner import Settings, engine_for
 from .request import BatchShape
 
@@ -51,12 +52,14 @@ def solve_batch(
     devices: str | Sequence[str] | None = None,
     progress: Progress | None = None,
     constraints: Constraint | None = None,
-) -> list[PlanningResult]:
+) -> PlanningResults:
     """Many problems in one call: on CUDA each has a block, and more of the device when others are solved; on the CPU
     a thread.
 
-    starts: (n, dof) or a sequence of (dof,);  goals: for each problem as `solve` takes them
-    checkers: one for all, or one for each problem, all on the same device and for robots of the same size
+    starts: (n, dof) or a sequence of (dof,);  goals: for each problem as `solve` takes them; both may be arrays of any
+        library, on the host or on a CUDA device
+    checkers: one for all, or one for each problem, all on the same device and for robots of the same size; such as a
+        SceneBatch, which has one for each scene
     settings: for all;  seed: any integer; problem i is searched with seed + i
     executor: any concurrent.futures.Executor, whose workers share the problems (`distributed.executors`): a process
         pool (started by "spawn" or "forkserver"), mpi4py.futures.MPIPoolExecutor, Dask's Client.get_executor()
@@ -66,10 +69,10 @@ def solve_batch(
     progress: where workers share the problems, called with how many are done and with n; None: a bar on stderr, if
         that is a terminal
 
-    -> list of n PlanningResult: each problem has its own status, a bad one does not touch the others. time_limit_s is
-    for the whole call, and time_s counts from its beginning; where workers share the problems, both are for each piece
-    that one of them gets. The results are the same however the problems are shared, on devices of one kind, unless time
-    ends a search.
+    -> PlanningResults, n PlanningResult: each problem has its own status, a bad one does not touch the others. Arrays
+    of all are there at once, an object is made where it is asked for. time_limit_s is for the whole call, and time_s
+    counts from its beginning; where workers share the problems, both are for each piece that one of them gets. The
+    results are the same however the problems are shared, on devices of one kind, unless time ends a search.
 
     Raises SettingsError when the numbers of starts, goals and checkers differ; WorkerError where a worker
     failed or died.
@@ -80,7 +83,7 @@ def solve_batch(
         keeping = {id(checker): KeepingChecker(checker, constraints) for checker in batch.checkers}
         batch = batch._replace(checkers=[keeping[id(checker)] for checker in batch.checkers])
     if not len(batch.starts):
-        return []
+        return PlanningResults.of([], 0)
     if executor is None and devices is None:
         return solve_part(batch, batch.checkers[0].device)
     return spread_batch(batch, executor, devices, progress)
@@ -89,12 +92,13 @@ def solve_batch(
 def batch_of(starts: Iterable, goals: Iterable, checkers, settings: Settings, seed: int) -> Batch:
     """What `solve_batch` takes, looked through. Raises SettingsError."""
     try:
+        starts, goals = (on_host(each) if speaks(each) else each for each in (starts, goals))
         starts, goals = (each if isinstance(each, np.ndarray) and each.ndim else list(each) for each in (starts, goals))
     except Exception:  # whatever an object of the caller raises
         raise SettingsError(
             "solve_batch got starts or goals that are no sequences; allowed: one entry for each problem"
         ) from None
-    checkers = list(checkers) if isinstance(checkers, (list, tuple)) else [checkers] * len(starts)
+    checkers = list(checkers) if isinstance(checkers, Sequence) else [checkers] * len(starts)
     if not len(starts) == len(goals) == len(checkers):
         raise SettingsError(
             f"solve_batch got {len(starts)} starts, {len(goals)} goals and {len(checkers)} checkers; "
@@ -121,25 +125,36 @@ def _goal_count(goals):
         return 1
 
 
-def solve_part(batch: Batch, device: str) -> list[PlanningResult]:
+def solve_part(batch: Batch, device: str) -> PlanningResults:
     """Solve a batch, or a part of one, on one device; its checkers may be for another one."""
     on_device = {id(each): each.on(device) if each.device != device else each for each in batch.checkers}
     checkers, settings = [on_device[id(each)] for each in batch.checkers], batch.settings
     seeds = [folded_seed(each) for each in batch.seeds]
     for checker in {type(checker): checker for checker in checkers}.values():  # one of each kind, which have one engine
         engine = engine_for(checker, many=True, raw=not settings.shortcut_rounds)
-    results: list[Any] = open_queries(batch.starts, batch.goals, checkers, settings)
+    opened, dof = open_queries(batch.starts, batch.goals, checkers, settings), checkers[0].robot.dof
+    if isinstance(opened, PlainQueries):
+        return _solved(engine, opened, settings, seeds, batch.whole)
+    results: list[Any] = list(opened)
     asked = [i for i, query in enumerate(results) if isinstance(query, Query)]
     if asked:
-        answers = engine.solve_many([results[i] for i in asked], settings, [seeds[i] for i in asked], batch.whole)
-        for i, answer in zip(asked, answers):
-            results[i] = engine.solve(results[i], settings, seeds[i]) if answer is None else answer
-    return results
+        given = [results[i] for i in asked], settings, [seeds[i] for i in asked], batch.whole
+        for i, answer in zip(asked, _solved(engine, *given)):
+            results[i] = answer
+    return PlanningResults.of(results, dof)
+
+
+def _solved(engine, queries, settings, seeds, whole):
+    """The results of queries, with those by themselves that found no room in the batch."""
+    found = engine.solve_many(queries, settings, seeds, whole)
+    for i in found.missing():
+        found.objects[i] = engine.solve(queries[i], settings, seeds[i])
+    return found.results()
 
 
 def spread_batch(
     batch: Batch, executor: Executor | None, devices: str | Sequence[str] | None, progress: Progress | None
-) -> list[PlanningResult]:
+) -> PlanningResults:
     """Solve a batch as `solve_batch` says, by workers, each of which calls `solve_part`."""
     distinct = _distinct(batch.checkers)
     names, count = devices_of(devices, distinct[0].device), len(batch.starts)
@@ -166,11 +181,11 @@ def spread_batch(
         for checker in distinct:  # threads that pack scenes take turns, and would pack one twice
             _ = checker.scene_parts
     try:
-        results = [result for part in spread(split, executor, names, progress) for result in part]
+        parts = list(spread(split, executor, names, progress))
     except BaseException:  # also Ctrl-C, which threads do not see
         stop.set()
         raise
-    return [result for _, result in sorted(zip(order, results), key=itemgetter(0))]
+    return PlanningResults.joined(parts, order)
 
 
 def _answer(shared, part, device):

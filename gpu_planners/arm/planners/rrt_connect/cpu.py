@@ -21,6 +21,7 @@ from ....parallel.sampling import folded_seed
 from ..host import host_for
 from ..query import Query
 from ..result import PlanningResult
+from ..results import Found
 from .answer import solve_paths
 from .apart import parts_of, solve_apart
 from .launch import SingleRequest
@@ -73,18 +74,18 @@ def solve_each(query: Query, settings, seeds: Iterable[int]) -> Generator[Planni
                 future.cancel()
 
 
-def solve_many(queries: Sequence[Query], settings, seeds: Sequence[int], whole: BatchShape) -> list[PlanningResult]:
+def solve_many(queries: Sequence[Query], settings, seeds: Sequence[int], whole: BatchShape) -> Found:
     """The results of many queries, a thread each. whole: the batch that they are of
 
     Raises CancelledError where the batch is stopped."""
-    answers: list = [None] * len(queries)
+    found = Found(len(queries), len(queries[0].start))
     numbers, threads, stop = iter(range(len(queries))), get_num_threads(), whole.stop or threading.Event()
 
     def work(_):
         for i in numbers:
             if stop.is_set():
                 return
-            answers[i] = solve(queries[i], settings, seeds[i], stop)
+            found.objects[i] = solve(queries[i], settings, seeds[i], stop)
 
     with ThreadPoolExecutor(threads) as pool:
         try:
@@ -94,7 +95,7 @@ def solve_many(queries: Sequence[Query], settings, seeds: Sequence[int], whole: 
             raise
     if stop.is_set():
         raise CancelledError
-    return answers
+    return found
 
 
 class _Search(SingleRequest):

@@ -15,8 +15,10 @@ from numba.cuda.extending import overload  # type: ignore[attr-defined]
 from ...spaces.cuda import WARPS
 from ..host import host_for
 from ..node_store import whole_tiles
+from ..plain_queries import checkers_of, most_goals
 from ..query import Query
 from ..result import PlanningResult
+from ..results import Found
 from . import request
 from .answer import search_paths, shorten_paths
 from .apart import parts_of, solve_apart
@@ -69,31 +71,52 @@ class CudaEngine:
         for seed in seeds:
             yield self.solve(query, settings, seed)
 
-    def solve_many(
-        self, queries: Sequence[Query], settings, seeds: Sequence[int], whole: BatchShape
-    ) -> list[PlanningResult | None]:
-        """Many queries at once, in passes; None for those that need more room than there is in a batch.
+    def solve_many(self, queries: Sequence[Query], settings, seeds: Sequence[int], whole: BatchShape) -> Found:
+        """Many queries at once, in passes; those are missing that need more room than there is in a batch.
 
         whole: sizes of the batch that they are of, which fix the passes
         """
-        n, row = len(queries), row_size(self._dof, max(len(query.goals) for query in queries))
-        checkers = {id(query.checker): query.checker for query in queries}
-        scenes = {key: checker.scene_parts for key, checker in checkers.items()}
+        found = Found(len(queries), self._dof)
+        self._solve_some(found, range(len(queries)), queries, settings, seeds, whole)
+        return found
+
+    def _solve_some(self, found, numbers, queries, settings, seeds, whole):
+        """Put the results of queries into `found`, under these numbers."""
+        n, row = len(queries), row_size(self._dof, most_goals(queries))
+        checkers = checkers_of(queries)
+        there = _lying_together(checkers)
+        scenes = {}
+        if there is None:
+            distinct = {id(checker): checker for checker in checkers}
+            scenes = {key: checker.scene_parts for key, checker in distinct.items()}
         if n > 1 and n * max(row, 2 * CORNERS * self._dof) + sizes_of(scenes).max() > GREATEST:
-            halves = [(each[: n // 2], each[n // 2 :]) for each in (queries, seeds)]  # offsets are int32
-            return [result for some, own in zip(*halves) for result in self.solve_many(some, settings, own, whole)]
+            for part in (slice(None, n // 2), slice(n // 2, None)):  # offsets are int32
+                self._solve_some(found, numbers[part], queries[part], settings, seeds[part], whole)
+            return
         with self._many.held():
-            floats, ints, begin = self._scenes.placed(scenes.values())
-            places = np.array([begin[id(scenes[id(query.checker)].own)] for query in queries])
+            if there is None:
+                floats, ints, begin = self._scenes.placed(scenes.values())
+                places = np.array([begin[id(scenes[id(checker)].own)] for checker in checkers])
+            else:
+                floats, ints, places = there
             problems = Problems(queries, seeds, places)
-            passes = Passes(self._many, problems, settings, (floats, ints), whole)
-            results = passes.solve()
-            while passes.required:  # whose paths found no room are searched again
-                again = [i for i, result in enumerate(results) if result is None]
-                passes = Passes(self._many, problems.chosen(again), settings, (floats, ints), whole, passes.required)
-                for i, result in zip(again, passes.solve()):
-                    results[i] = result
-        return results
+            required, left = 0, list(range(n))
+            while left:  # those whose paths found no room are searched again
+                chosen = problems.chosen(left) if len(left) < n else problems
+                passes = Passes(self._many, chosen, settings, (floats, ints), whole, required)
+                passes.solve(found, [numbers[i] for i in left])
+                if not (required := passes.required):
+                    return
+                missing = set(found.missing())
+                left = [i for i in left if numbers[i] in missing]
+
+
+def _lying_together(checkers):
+    """Floats, ints of the device and (n, 2) where the scenes begin, of the checkers of one SceneBatch; else None."""
+    batch = getattr(checkers[0], "batch", None)
+    if batch is None or any(getattr(checker, "batch", None) is not batch for checker in checkers):
+        return None
+    return *batch.buffers, batch.places[[checker.number for checker in checkers]]
 
 
 _engines: dict[tuple, CudaEngine] = {}  # those of kinds of checkers are made once, and kept
@@ -142,24 +165,24 @@ class Passes:
     def __init__(
         self, host: Any, problems: Problems, settings, scene: Sequence, whole: BatchShape, room: int = 0
     ) -> None:
-        n, self._dof = len(problems.queries), len(problems.queries[0].start)
-        self._host, self._scene, self._problems, self._settings = host, scene, problems, settings
-        walks = walk_of(problems.queries[0].checker)
-        self._capacity = whole_tiles((NODES_OF_WALKS if walks else NODES_OF_MANY) + whole.goals)
+        n, first = len(problems.queries), problems.queries[0]
+        self._dof, self._walk, self._deadline = len(first.start), walk_of(first.checker), first.deadline
+        self._host, self._scene, self._problems, self._settings, self._size = host, scene, problems, settings, n
+        self._capacity = whole_tiles((NODES_OF_WALKS if self._walk else NODES_OF_MANY) + whole.goals)
         works = search_paths, shorten_paths
         self._blocks, self._team = (host.blocks_of_each(work, whole.problems) for work in works)
         self._later = FEW if whole.problems <= host.most_blocks else LATER
         room, split = max(max(n * CORNERS_OF_MANY, CORNERS) * self._dof, room), SPLIT if self._team > 1 else 1
         self._requests = Requests(host, problems, settings, room, split=split, capacity=self._capacity)
-        self._results: list[PlanningResult | None] = [None] * n
         self._raw: list[int] = []  # problems whose paths are to be shortened
         self._ready: list[int] = []  # those whose answers are to be read
         self._logs: dict[int, dict] = {}  # of problems without a path, as `read_log` has them
         self.required = 0
 
-    def solve(self) -> list[PlanningResult | None]:
-        """The results; None for those that need more room than there is."""
-        left = list(range(len(self._results)))
+    def solve(self, found: Found, names: Sequence[int]) -> None:
+        """Put the results into `found` under these numbers, but for those that need more room than there is."""
+        self._found, self._names = found, names
+        left = list(range(self._size))
         # where problems are few, a pass is left out in which a team has more blocks than a round has samples
         if FIRST.batch >= self._blocks:
             teams = min(self._host.most_blocks, len(left))
@@ -180,7 +203,9 @@ class Passes:
             self._keep_logs(group.tolist())
         self._shorten()
         self._read()
-        return [replace(found, **self._logs.get(i, {})) if found else None for i, found in enumerate(self._results)]
+        for i, log in self._logs.items():
+            if (result := found.objects.get(names[i])) is not None:
+                found.objects[names[i]] = replace(result, **log)
 
     def _keep_logs(self, numbers):
         """Bring what the searches logged that found no path, before others use the memory of their trees."""
@@ -225,11 +250,10 @@ class Passes:
         """Launch a kernel for problems of these numbers, and read answers while it works. team: blocks of each; kept:
         see `_pass`"""
         host, teams = self._host, max(1, min(self._host.most_blocks // team, len(numbers)))
-        floats, ints = work_sizes(self._dof, batch, team * WARPS, walk_of(self._problems.queries[0].checker))
+        floats, ints = work_sizes(self._dof, batch, team * WARPS, self._walk)
         trees = kept or (teams if work is search_paths else 0)
         where = {"teams": teams, "blocks": team, "barriers": self._barriers, "trees": trees, "keep": int(kept > 0)}
-        deadline = self._problems.queries[0].deadline
-        self._requests.ask(numbers, deadline, **where, work_floats=floats, work_ints=ints)
+        self._requests.ask(numbers, self._deadline, **where, work_floats=floats, work_ints=ints)
         host.start(work, teams * team, *self._scene)
         self._read()
         host.wait()
@@ -241,8 +265,5 @@ class Passes:
         """The results of problems that have ended."""
         numbers, self._ready = self._ready, []
         if numbers:
-            queries = [self._problems.queries[i] for i in numbers]
-            for number, result in zip(
-                numbers, request.read_answers(self._requests.ints[numbers], self._requests.paths, queries)
-            ):
-                self._results[number] = result
+            queries, names = self._problems.chosen(numbers).queries, [self._names[i] for i in numbers]
+            request.read_answers(self._found, names, self._requests.ints[numbers], self._requests.paths, queries)

@@ -8,6 +8,7 @@ from ....parallel.layout import on_host
 from ....parallel.team import left_ms
 from ..blocked import read_log
 from ..node_store import whole_tiles
+from ..plain_queries import checkers_of, most_goals
 from ..query import Query
 from ..result import PlanningResult
 from . import request
@@ -37,8 +38,8 @@ class Requests:
         queries = problems.queries
         n, dof = len(queries), len(queries[0].start)
         self._host, self._capacity, self._dof = host, same["capacity"], dof
-        self._walk = max(walk_of(query.checker) for query in queries)
-        row = row_size(dof, max(len(query.goals) for query in queries))
+        self._walk = max(walk_of(checker) for checker in {id(each): each for each in checkers_of(queries)}.values())
+        row = row_size(dof, most_goals(queries))
         self._message = host.message(*queue_sizes.py_func(n, row, room))
         write_queue(*self._message, n, row, room, dof=dof, mode=0, step=0, total=n, row=row, room=room, written=0)
         queue = open_queue.py_func(*self._message)

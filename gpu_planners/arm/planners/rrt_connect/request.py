@@ -13,8 +13,10 @@ import numpy as np
 
 from ....parallel.layout import Float32, Int32, floats, ints, layout
 from ....parallel.sampling import halves
+from ..plain_queries import PlainQueries, checkers_of
 from ..query import Query
 from ..result import PlanningResult, Status
+from ..results import Found, rows_of
 
 NODES = 1 << 18  # of a tree, at most
 # how a search ended; SEARCHING: it may go on
@@ -128,7 +130,9 @@ class Problems(NamedTuple):
 
     def chosen(self, numbers: Sequence[int]) -> "Problems":
         """Those of these numbers."""
-        return Problems([self.queries[i] for i in numbers], [self.seeds[i] for i in numbers], self.places[numbers])
+        queries = self.queries
+        some = queries.chosen(numbers) if isinstance(queries, PlainQueries) else [queries[i] for i in numbers]
+        return Problems(some, [self.seeds[i] for i in numbers], self.places[numbers])
 
 
 class BatchShape(NamedTuple):
@@ -165,14 +169,22 @@ def row_size(dof: int, goals: int) -> int:
 def write_requests(floats: np.ndarray, ints: np.ndarray, problems: Problems, settings, **same: Any) -> None:
     """Fill the rows of queries: floats (n, size), ints (n, INTS). same: further fields, which all have alike"""
     queries, seeds, places = problems
-    rows = [(q.start, q.lower, q.upper, q.weights, q.checker.robot.periodic) for q in queries]
     single = len(queries) == 1  # who asks for one path waits for each microsecond
-    starts, lower, upper, weights, periodic = (v[0][None] if single else np.array(v) for v in zip(*rows))
-    modes, steps = zip(*(query.checker.motion_args for query in queries))
+    if isinstance(queries, PlainQueries) and not single:
+        starts, goals, lower, upper, weights = queries.columns[:5]
+        counts, goals = [goals.shape[1]] * len(goals), goals.reshape(-1, starts.shape[1])
+        weights = np.broadcast_to(weights, starts.shape)
+        periodic = np.broadcast_to(queries.columns.checkers[0].robot.periodic, starts.shape)
+    else:
+        rows = [(q.start, q.lower, q.upper, q.weights, q.checker.robot.periodic) for q in queries]
+        starts, lower, upper, weights, periodic = (v[0][None] if single else np.array(v) for v in zip(*rows))
+        counts = [len(query.goals) for query in queries]
+        goals = queries[0].goals if single else np.concatenate([query.goals for query in queries])
+    checkers = checkers_of(queries)
+    kinds = {id(checker): (*checker.motion_args, walk_of(checker)) for checker in checkers}
+    modes, steps, walks = map(np.array, zip(*(kinds[id(checker)] for checker in checkers)))
     low, high = zip(*map(halves, seeds))
-    dof, counts = starts.shape[1], [len(query.goals) for query in queries]
-    goals = queries[0].goals if single else np.concatenate([query.goals for query in queries])
-    firsts, walks = [0, *accumulate(counts[:-1])], np.array([walk_of(query.checker) for query in queries])
+    dof, firsts = starts.shape[1], [0, *accumulate(counts[:-1])]
     # how far two random configurations are apart, root mean square; periodic joints' values a turn apart are one place
     turns = np.where(periodic, 2 * np.pi, np.inf)
     spread = np.sqrt((np.minimum(np.subtract(upper, lower, dtype=np.float64), turns) ** 2).sum(axis=-1) / 6)
@@ -243,9 +255,11 @@ def read_answer(
     return replace(failure, **log()) if log and status in (SEARCHING, FULL, STOPPED) else failure
 
 
-def read_answers(ints: np.ndarray, paths: np.ndarray, queries: Sequence[Query]) -> list[PlanningResult | None]:
-    """The results of many searches; None where a tree or the paths found no room. All costs are added up at once, each
-    in the same way wherever its path lies."""
+def read_answers(
+    found: Found, numbers: Sequence[int], ints: np.ndarray, paths: np.ndarray, queries: Sequence[Query]
+) -> None:
+    """Put the results of many searches into `found` under their numbers, but for those where a tree or the paths found
+    no room. All costs are added up at once, each in the same way wherever its path lies."""
     dof, rows = len(queries[0].start), np.array(ints)  # a plain array, no mapped one
     answers: Any = Answer(*rows[:, ANSWER:INTS].T)
     costs, solved = np.zeros(len(rows)), np.flatnonzero(answers.status == SOLVED)
@@ -259,7 +273,31 @@ def read_answers(ints: np.ndarray, paths: np.ndarray, queries: Sequence[Query]) 
         steps = np.diff(paths.reshape(-1, dof), axis=0) * np.sqrt(queries[0].weights)
         lengths = np.append(np.linalg.norm(steps, axis=1), 0.0)
         costs[solved] = np.add.reduceat(lengths, np.stack([first, last], axis=1).ravel())[::2] * (last > first)
-    return [
-        None if row[ANSWER] == FULL else read_answer(row, paths, query, cost)
-        for row, query, cost in zip(rows.tolist(), queries, costs.tolist())
-    ]
+    left = answers.status != FULL
+    if isinstance(queries, PlainQueries) and len(solved):
+        solved = solved[~queries.chosen(solved.tolist()).changed()]
+        left[solved] = False
+        _put(
+            found,
+            np.asarray(numbers)[solved],
+            Answer(*(each[solved] for each in answers)),
+            costs[solved],
+            paths,
+            queries,
+            solved,
+        )
+    for i in np.flatnonzero(left).tolist():
+        found.objects[numbers[i]] = read_answer(rows[i].tolist(), paths, queries[i], float(costs[i]))
+
+
+def _put(found, numbers, answers, costs, paths, queries, rows):
+    """Plain paths, as `Query.solved` has them. rows: (n,) of which queries"""
+    robot, (starts, goals, *_) = queries.columns.checkers[0].robot, queries.columns
+    lengths = answers.length.astype(np.int64)
+    path = paths.reshape(-1, len(robot.lower))[rows_of(answers.path_at.astype(np.int64) // robot.dof, lengths)]
+    inside = np.minimum(np.maximum(path, robot.lower), robot.upper)  # a float32 may lie a hair beyond a limit
+    path = np.where(robot.continuous, path, inside)
+    ends = np.cumsum(lengths)
+    path[ends - lengths] = starts[rows]
+    path[ends - 1] = goals[rows, answers.goal]
+    found.put(numbers, costs, answers.goal, answers.samples, queries.elapsed(), lengths, path)
