@@ -25,6 +25,7 @@ from gpu_planners.nodes.common import map_codes as codes
 from gpu_planners.nodes.common.map_scene import Frames
 from gpu_planners.nodes.common.request_error import RequestError
 from gpu_planners.nodes.grid.parameters import GridParameters
+from gpu_planners.nodes.grid.pose_ends import ways
 from gpu_planners.nodes.grid.pose_routes import blocked_poses, route, yaws_of
 from gpu_planners.nodes.grid.routes import blocked_ahead, way
 from gpu_planners.nodes.grid.scene import GridScene
@@ -409,3 +410,48 @@ def test_nav2s_actions_and_its_check_go_by_the_footprint(running):
     to_pose.path.poses[inside].header = to_pose.path.header
     response = running.call(check, srv.IsPathValid.Request(path=to_pose.path))
     assert not response.is_valid and inside in response.invalid_pose_indices
+
+
+FLAT = (0.0, 0.0, 0.0)
+NOSE = at(2.85, 2.0, 0.0, FLAT)  # 5 cm from the wall, where its state with the margin is not free
+SIDE = at(1.5, 0.35, 0.03, FLAT)  # 2 cm from the map's edge at one corner
+
+
+@pytest.mark.parametrize("model", ["DIFF", "REEDS_SHEPP", "OMNI", "DUBIN"])
+def test_a_robot_that_stands_nearer_than_its_margin_leaves_and_enters(model):
+    """Whatever it does is free by shapely. One that only drives forwards comes to a wall, and cannot leave it."""
+    scene, values = scene_of(HALL, motion_model=model, minimum_turning_radius=0.5)
+    open_floor = at(1.7, 4.2, 0.3, FLAT)
+    planner = scene.planner("auto")
+    poses = rows_of(SimpleNamespace(poses=[NOSE, SIDE, open_floor]))
+    assert planner.states_free(poses).tolist() == [False, False, True]
+    for start, goal in ((NOSE, open_floor), (open_floor, NOSE), (open_floor, SIDE)):
+        code = codes.START_OCCUPIED if model == "DUBIN" and start is NOSE else codes.NONE
+        if goal is SIDE and model != "OMNI":
+            code = codes.GOAL_OCCUPIED  # a corner would swing into the edge
+        if code:
+            with pytest.raises(RequestError, match="the footprint with its margin") as caught:
+                planned(scene, values, start, goal)
+            assert codes.code_of(caught.value) == code
+            continue
+        path, _ = planned(scene, values, start, goal)
+        assert_free(path, origin=FLAT)
+        assert_ends(path, start, goal)
+    with pytest.raises(RequestError) as caught:
+        planned(scene, values, at(2.95, 2.0, 0.0, FLAT), open_floor)  # in the wall
+    assert codes.code_of(caught.value) == codes.START_OCCUPIED
+
+
+def test_whether_ways_there_are_costs_nothing_where_the_state_is_free():
+    scene, _ = scene_of(HALL)
+    planner, pose = scene.planner("auto"), np.array([1.7, 4.2, 0.3])
+    (way,) = ways(planner, pose, 1.0)
+    assert way.cost == 0 and np.array_equal(way.poses, pose[None])
+    assert ways(planner, np.array([np.nan, 0.0, 0.0]), 1.0) == []
+    near = rows_of(SimpleNamespace(poses=[NOSE]))[0]
+    assert ways(planner, near, 0.0) == []
+    for into in (False, True):
+        for way in ways(planner, near, 1.0, into):
+            ends = way.poses[::-1] if into else way.poses
+            assert np.allclose(ends[0, :2], near[:2]) and np.isclose(np.cos(ends[0, 2]), 1)
+            assert planner.states_free(ends[-1])[0] and 0 < way.cost <= 1.0

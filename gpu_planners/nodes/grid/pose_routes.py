@@ -9,17 +9,19 @@ from nav_msgs.msg import Path
 from std_msgs.msg import Header
 
 from ...compiling import Part, pose_parts
-from ...grid import AgentStatus, GridMap, PosePathSet, PoseSettings
+from ...grid import AgentStatus, GridMap, PoseSettings
+from ...grid.paths import STATUS_TEXT
 from ...grid.poses.masks import along_free, convex_pieces
 from ..common import map_codes as codes
 from ..common.map_messages import Poses, pose_list
 from ..common.request_error import RequestError
 from .conversions import CODES
 from .parameters import GridParameters
+from .pose_ends import Way, ways
 from .scene import GridScene
 
 SAME = 1e-9  # metres, rad: poses that differ by less are one
-BLOCKED = AgentStatus.GOAL_BLOCKED, AgentStatus.NO_PATH  # a goal near it may do
+NEAR = 2.0  # metres that it may cost to leave, or to enter, a pose of which only the margin meets an obstacle
 MARGIN = "the footprint with its margin, a tile and half a heading, meets a blocked tile at the"
 WHY = {AgentStatus.START_BLOCKED: f"{MARGIN} start", AgentStatus.GOAL_BLOCKED: f"{MARGIN} goal"}
 
@@ -50,34 +52,55 @@ def route(scene: GridScene, values: GridParameters, way: Poses, algorithm: str, 
     planner, header, began = scene.planner(algorithm), scene.header(), time.perf_counter()
     poses, cost, texts, count = given[:1], 0.0, [], len(given) - 1
     for leg, goal in enumerate(given[1:]):
-        found = _leg(planner, poses[-1], goal, tolerance, values.heading_tolerance)
-        if not found.solved[0]:
+        reach = NEAR + values.start_tolerance
+        path, leg_cost, status = _leg(planner, poses[-1], goal, tolerance, values.heading_tolerance, reach)
+        if status != AgentStatus.SOLVED:
             which = f"on the way to goal {leg} of {count}: " if count > 1 else ""
-            status = AgentStatus(found.status[0])
-            raise RequestError(int(CODES[status]), which + WHY.get(status, found.message(0)))
-        path = found.path(0)
-        if not math.isnan(goal[2]) and found.ends_at_goal(0):
-            path[-1] = goal
-        elif math.dist(path[-1, :2], goal[:2]) > SAME:
+            raise RequestError(int(CODES[status]), which + WHY.get(status, STATUS_TEXT[status]))
+        if math.dist(path[-1, :2], goal[:2]) > SAME:
             (x, y), (there, up) = goal[:2], path[-1, :2]
             texts.append(f"goal ({x:.2f}, {y:.2f}) cannot be reached: the path ends at ({there:.2f}, {up:.2f})")
-        same = int(np.abs(_apart(path[0], poses[-1])).max() < SAME)
-        poses, cost = np.concatenate([poses, path[same:]]), cost + found.cost[0]
+        poses, cost = _joined(poses, path), cost + leg_cost
     took = f"{1e3 * (time.perf_counter() - began):.1f} ms"
     text = f"path of {len(poses)} poses, cost {cost:.2f} m, by {algorithm} on {planner.device} in {took}"
     return path_message(poses, header), "; ".join((text, *texts))
 
 
-def _leg(planner, start, goal, tolerance, heading_tolerance) -> PosePathSet:
-    """The path from pose to pose; near the goal where that is asked for and none leads to it."""
+def _leg(planner, start, goal, tolerance, heading_tolerance, reach) -> tuple[np.ndarray, float, AgentStatus]:
+    """The path (K, 3) from pose to pose, what it costs, and SOLVED or what is wrong.
+
+    Where nothing leads to the goal it ends near it, if that is asked for. reach: of `ways`
+    """
     anyhow = math.isnan(goal[2])
     wanted = np.append(goal[:2], start[2] if anyhow else goal[2])
-    planner.settings = PoseSettings(heading_tolerance=math.pi if anyhow else 0.0)
-    found = planner.plan(start, wanted)
-    if tolerance and found.status[0] in BLOCKED:
-        planner.settings = PoseSettings(tolerance, math.pi if anyhow else heading_tolerance)
-        found = planner.plan(start, wanted)
-    return found
+    exactly = PoseSettings(heading_tolerance=math.pi if anyhow else 0.0)
+    nearly = PoseSettings(tolerance, math.pi if anyhow else heading_tolerance)
+    begins = ways(planner, start, reach)
+    itself = [Way(wanted[None], 0.0)]
+    attempts = [(exactly, itself if anyhow else ways(planner, wanted, reach, into=True))]
+    for settings, ends in [*attempts, (nearly, itself)] if tolerance else attempts:
+        planner.settings, found = settings, []
+        for end in ends if begins else ():
+            paths = planner.plan(np.array([begin.poses[-1] for begin in begins]), end.poses[0])
+            for k, begin in enumerate(begins):
+                if paths.solved[k] and (len(end.poses) == 1 or paths.ends_at_goal(k)):
+                    found.append((begin.cost + paths.cost[k] + end.cost, len(found), begin, paths, k, end))
+        if found:
+            cost, _, begin, paths, k, end = min(found, key=lambda each: each[:2])
+            path = paths.path(k)
+            if not anyhow and paths.ends_at_goal(k):
+                path[-1] = end.poses[0]
+            return _joined(begin.poses, path, end.poses[1:]), float(cost), AgentStatus.SOLVED
+    planner.settings = exactly
+    begin = begins[0].poses[-1] if begins else start
+    return start[None], math.inf, AgentStatus(planner.plan(begin, wanted).status[0])
+
+
+def _joined(*parts):
+    """Poses one after the other, each once."""
+    poses = np.concatenate(parts)
+    new = [True, *(np.abs(_apart(b, a)).max() >= SAME for a, b in zip(poses, poses[1:]))]
+    return poses[new]
 
 
 def _apart(a, b):
