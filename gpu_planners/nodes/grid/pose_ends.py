@@ -35,11 +35,11 @@ def ways(planner: PosePlanner, pose: np.ndarray, reach: float, into: bool = Fals
         return [Way(pose[None], 0.0)]
     if not np.isfinite(pose).all() or not planner.path_free(pose):
         return []
-    robot, found, checks = planner.poses, [], 0
+    robot, found, checks = planner.poses, list[Way](), 0
     metres = robot.resolution / UNITS
     heading = int(robot.headings_of([pose[2] - robot.origin[2]])[0])
     first = heading, 0, 0
-    best, before, done = {first: 0}, {}, set()
+    best, before, done = {first: 0}, dict[tuple, tuple](), set()
     queue = [(0, first)]
     while queue and len(found) < MOST_WAYS and checks < MOST_CHECKS:
         cost, state = heapq.heappop(queue)

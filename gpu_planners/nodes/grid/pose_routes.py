@@ -79,7 +79,7 @@ def _leg(planner, start, goal, tolerance, heading_tolerance, reach) -> tuple[np.
     itself = [Way(wanted[None], 0.0)]
     attempts = [(exactly, itself if anyhow else ways(planner, wanted, reach, into=True))]
     for settings, ends in [*attempts, (nearly, itself)] if tolerance else attempts:
-        planner.settings, found = settings, []
+        planner.settings, found = settings, list[tuple]()
         for end in ends if begins else ():
             paths = planner.plan(np.array([begin.poses[-1] for begin in begins]), end.poses[0])
             for k, begin in enumerate(begins):
