@@ -93,6 +93,7 @@ HEADINGS = {
     "worst_acceleration": "acceleration",
     "worst_jerk": "jerk",
     "points": "points",
+    "leaving": "leave it",
     "fraction": "fraction",
     "ended": "ended by",
     "motions": "motions /s",

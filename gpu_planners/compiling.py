@@ -27,6 +27,7 @@ from . import device as devices
 from .arm import PLANNERS, CollisionChecker, CollisionWorld, MotionCheck, RobotModel, load_urdf
 from .arm.collision.packing import pack_robot
 from .arm.collision.scratch import SIZES
+from .arm.constraints import JointRange, KeepingChecker
 from .arm.planners.rrt_connect.planner import engine_for
 from .arm.robot import inverse_kinematics
 from .arm.trajectory import time_parameterize
@@ -39,6 +40,7 @@ from .grid import BlockPlanner, GridMap, PoseGrid, PosePlanner
 from .share import share_folder
 
 PRODUCTS = ("arm", "grid", "fleet")
+KEEPING = "rrt_connect with constraints"  # a search of its own, beside those of PLANNERS
 ROBOT = "desk_arm"  # that code is compiled with where nobody gives a robot; it serves all
 LOOK_S = 0.2  # how often it looks whether it shall stop, or go on
 PATIENCE_S = 900.0  # for another process that makes the same part
@@ -109,7 +111,8 @@ def _all_of_the_arm(device):
 
 def _arm_of_size(device, size):
     checks, *others = arm_parts(device, size=size)
-    first, *planners = (planner_part(name, device, size=size) for name in ("rrt_connect", "rrt", "rrt_star", "prm"))
+    names = "rrt_connect", "rrt", "rrt_star", "prm", KEEPING
+    first, *planners = (planner_part(name, device, size=size) for name in names)
     batches = Part(f"batches of rrt_connect on {_place(device, size)}", _compile_batches, (device, size), 2)
     return [checks, first, *others, batches, *planners]
 
@@ -130,7 +133,7 @@ def arm_parts(
 def planner_part(
     planner: str, device: str, robot: RobotModel | None = None, motion: MotionCheck | None = None, size: int = 0
 ) -> Part:
-    """planner: a name in PLANNERS; others: as in `arm_parts`"""
+    """planner: a name in PLANNERS, or KEEPING; others: as in `arm_parts`"""
     what = f"planner {planner} on {_place(device, size, robot)}"
     return Part(what, _compile_planner, (planner, device, robot, motion, size), 18)
 
@@ -182,6 +185,10 @@ def _compile_checks(*given):
 
 def _compile_planner(name, *given):
     checker, q = _checker(*given)
+    if name == KEEPING:
+        joint = checker.robot.joint_names[0]
+        engine_for(KeepingChecker(checker, JointRange(checker.robot, {joint: (-np.inf, 1e3)})))
+        return
     settings = PLANNERS[name].Settings(max_samples=256, time_limit_s=1.0)
     if name == "rrt_connect":
         engine_for(checker)  # before the checks, which another process compiles

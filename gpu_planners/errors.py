@@ -45,6 +45,10 @@ class WorkerError(GpuPlannersError):
     """A worker of an executor failed or died; the text names it, says why, and which part of the work it had."""
 
 
+class StoppedError(GpuPlannersError):
+    """What was being computed is not wanted any more, as whoever asked for it has said (`parallel.stopping`)."""
+
+
 LONGEST_SHOWN = 200  # characters of a value in an error text
 
 

@@ -1,5 +1,7 @@
 """Obstacles that move: their sweeps against points, and timed motions against coal, which moves them."""
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -201,6 +203,18 @@ def test_what_cannot_be_done_in_time_is_refused_in_words(crossing):
     found = solve(READY, goal, checker, [cart], timed_by(checker, 0.2), rrt_connect.Settings(time_limit_s=1.0))
     assert found.trajectory is None
     assert "no motion is proven free of what moves" in found.message and "'press'" in found.message
+
+
+def test_proofs_end_with_the_time_limit(crossing):
+    """Times along the path take all of it: a motion that nobody proves free is none."""
+    _, checker, goal, _ = crossing
+    far = MovingObstacle("far", (ConvexShape.box("far", [0.2] * 3, at(5.0)),), (0.1, 0.0, 0.0))
+    timed = timed_by(checker)
+    found = solve(
+        READY, goal, checker, [far], lambda path: time.sleep(1.0) or timed(path), rrt_connect.Settings(time_limit_s=0.9)
+    )
+    assert found.result.solved and found.trajectory is None
+    assert "there was no time to prove it free of what moves" in found.message
 
 
 def test_before_and_after(crossing):

@@ -4,6 +4,7 @@ answered truthfully.
 Bounds are generous, since machines are slow at times: without the limits these queries take from seconds to hours.
 """
 
+import threading
 import time
 from pathlib import Path
 
@@ -23,7 +24,9 @@ from gpu_planners.arm.planners.result import path_length
 from gpu_planners.arm.planners.shortcut import shortcut
 from gpu_planners.arm.planners.tree import rrt, rrt_star
 from gpu_planners.device import njit
+from gpu_planners.errors import StoppedError
 from gpu_planners.papers.dl14.image import ImageChecker
+from gpu_planners.parallel.stopping import Stop, heed, heeding
 from gpu_planners.parallel.team import clock_ns, deadline_in, left_ms
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -235,3 +238,52 @@ def test_a_search_that_another_rank_ended_is_late(dl14, monkeypatch, drawn, stat
     monkeypatch.setattr(versions, "grow_by_version", lambda *_: (None, -1, drawn))
     settings = prm.Settings(version=2, max_samples=1000, time_limit_s=600.0)
     assert prm.solve(START, GOAL, dl14, settings).status is status
+
+
+def build(dl14, limit):
+    prm.build(dl14, prm.Settings(roadmap_nodes=1_000_000, time_limit_s=limit))
+
+
+def solve(planner):
+    def call(_, limit):
+        settings = planner.Settings(time_limit_s=limit, max_samples=100_000_000)
+        planner.solve(POINT_START, POINT_GOAL, divided(), settings)
+
+    return call
+
+
+@pytest.mark.parametrize("search", [solve(rrt_connect), solve(rrt), build], ids=["rrt_connect", "rrt", "prm"])
+def test_a_search_that_is_stopped_ends_soon(dl14, search):
+    """It has no end, and a time limit of a minute."""
+    search(dl14, 0.1)  # compiled
+    stop = Stop()
+    threading.Timer(0.5, stop.set).start()
+    began = time.monotonic()
+    with heeding(stop), pytest.raises(StoppedError):
+        search(dl14, 60.0)
+    assert time.monotonic() - began < 0.5 + GRACE
+
+
+@pytest.mark.parametrize("further", [{"restarts": 1000}, {"searches": 4, "batch": 64}])
+def test_further_searches_end_with_the_first(further):
+    checker, stop = walled(), Stop()
+    settings = rrt_connect.Settings(time_limit_s=60.0, optimise_s=60.0, max_samples=100_000_000, **further)
+    threading.Timer(0.5, stop.set).start()
+    began = time.monotonic()
+    with heeding(stop), pytest.raises(StoppedError):
+        rrt_connect.solve(POINT_START, POINT_GOAL, checker, settings)
+    assert time.monotonic() - began < 0.5 + GRACE
+
+
+def test_who_heeds_a_stop_is_told_by_those_around_it():
+    outer = Stop()
+    inner = Stop(outer)
+    with heeding(inner):
+        heed()
+        with heeding(None):
+            outer.set()
+            heed()
+        with pytest.raises(StoppedError):
+            heed()
+    heed()
+    assert inner.is_set() and not Stop().is_set()

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from geometry_msgs.msg import Point, Vector3
 from node_harness import GROUP, ROBOT, RunningNode, joints, pose_goal, request
-from running_node import shared
+from running_node import shared, starter
+from scipy.spatial.transform import Rotation
 
-from gpu_planners.arm import load_urdf
+from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
 from gpu_planners.nodes.arm.conversions import path_of
+from gpu_planners.share import share_folder
 from gpu_planners_msgs import msg
 from gpu_planners_msgs.action import Move
 from gpu_planners_msgs.srv import PlanMotion
@@ -19,9 +21,11 @@ if not hasattr(msg, "MotionConstraint"):
 from gpu_planners_msgs.msg import MotionConstraint
 
 R = PlanMotion.Response
+DESK_ARM = share_folder() / "urdf" / "desk_arm.urdf"
 GOALS = (1.0, 0.5, 0.0), (0.8, -0.8, 0.0)  # only in the second one the hand is turned as at the start
 TURNED = (0.0, 0.0, np.sin(np.pi / 4), np.cos(np.pi / 4))  # the hand at the start, in the plate's frame
 node_of_module, running = shared(lambda: RunningNode(tip_link="hand"))
+start_node = starter(RunningNode)
 
 
 def constraint(tolerances=(0.2, 0.2, 0.2), lower=(0, 0, 0), upper=(0, 0, 0), frame="plate", **fields):
@@ -81,3 +85,25 @@ def test_what_cannot_be_kept_is_refused(running, fields, code, words):
 
 def test_a_moving_robot_may_be_asked_to_keep_them_too():
     assert "constraints" in Move.Goal.get_fields_and_field_types()
+
+
+def test_a_pose_goal_is_reached_in_a_posture_that_keeps_the_constraints(start_node):
+    """The posture nearest to the start does not; one is looked for, whatever number of goals is asked for."""
+    robot, rng = load_urdf(DESK_ARM, DESK_ARM.with_suffix(".srdf")), np.random.default_rng(0)
+    start, elbow, checker = np.zeros(robot.dof), 2, CollisionChecker(robot, CollisionWorld(), "cpu")
+    while True:
+        q = rng.uniform(-1.0, 1.0, robot.dof)
+        found = robot.inverse_kinematics(robot.link_poses(q)[robot.tip_link], checker, seed_q=start, solutions=8)[0].q
+        keeps = np.sign(found[:, elbow]) != np.sign(found[0, elbow]) if len(found) else np.zeros(1, bool)
+        if keeps.any():
+            break
+    low, high = (-3.0, 0.01) if found[0, elbow] > 0 else (-0.01, 3.0)
+    node = start_node(DESK_ARM.read_text(), joints=list(robot.joint_names), ik_solutions=1)
+    T = robot.link_poses(q)[robot.tip_link][0]
+    goal = pose_goal(T[:3, 3], robot.root_link, Rotation.from_matrix(T[:3, :3]).as_quat())
+    kept = MotionConstraint(joint_names=[robot.joint_names[elbow]], joint_lower=[low], joint_upper=[high])
+    asked = PlanMotion.Request(pose_goals=[goal], constraints=[kept], start=joints(start, robot.joint_names))
+    response = node.plan(asked)
+    assert response.code == R.SUCCESS, response.message
+    path = path_of(response.path)
+    assert path[:, elbow].min() >= low - 1e-9 and path[:, elbow].max() <= high + 1e-9

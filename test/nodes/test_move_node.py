@@ -257,6 +257,20 @@ def test_a_cancel_while_it_plans(desk):
     assert np.abs(played(desk, -5) - HOME).max() < 1e-3
 
 
+def test_a_cancel_ends_the_search(desk):
+    """The arm stands between two posts and cannot get to the other side: the search would last a minute."""
+    desk.publish_obstacles(*(marker(position=(x, 0.0, 0.1), number=k) for k, x in enumerate((0.3, -0.3))))
+    desk.wait_until(lambda: len(desk.node.scene.objects.standing) == 2)
+    moving = desk.send((3.1, 0.0, 0.0), time_limit_s=60.0)
+    moving.wait_for("planning")
+    time.sleep(1.0)  # the worker has begun
+    began = time.monotonic()
+    moving.handle.cancel_goal_async()
+    assert moving.wait().status == GoalStatus.STATUS_CANCELED
+    assert desk.plan(request(goals=((0.2, 0.0, 0.0),))).code == CODES.SUCCESS
+    assert time.monotonic() - began < 10.0
+
+
 def test_a_second_goal_is_refused_where_the_parameter_says_so(desk):
     assert desk.set_parameter("goals_while_moving", "none").successful
     moving = desk.send((1.5, 0.0, 0.0), **SLOW)
@@ -353,3 +367,25 @@ def test_a_motion_that_was_only_published_is_stopped(start_desk, how):
     assert 0.3 < end[0] < 2.0 and np.abs(path[:, 1:]).max() < 1e-6
     events.publish(String(data="stop"))  # nothing more is published
     assert np.allclose(desk.rest(), end)
+
+
+def test_a_published_stop_that_comes_too_late_is_followed_by_another(start_desk):
+    """The first one reaches the controller when it is over, and is refused."""
+    desk = start_desk(publish_trajectories=True)
+    events = desk.publisher(String, "/trajectory_execution_event")
+    controller = desk.client_node.create_publisher(JointTrajectory, "/joint_trajectory_controller/joint_trajectory", 10)
+    desk.wait_until(controller.get_subscription_count)
+    came = []
+
+    def relay(message):
+        came.append(message)
+        if len(came) == 2:
+            time.sleep(0.5)
+        controller.publish(message)
+
+    desk.client_node.create_subscription(JointTrajectory, "/arm_planner/joint_trajectory", relay, 10)
+    desk.wait_until(lambda: desk.node.trajectories._publisher.get_subscription_count())
+    assert desk.plan(request(start=None, goals=((2.8, 0.0, 0.0),), velocity_scaling=0.2)).code == CODES.SUCCESS
+    desk.wait_until(lambda: desk.place()[0] > 0.2, 30)
+    events.publish(String(data="stop"))
+    assert 0.2 < desk.rest()[0] < 2.5 and len(came) > 2

@@ -812,6 +812,22 @@ def test_a_scene_that_comes_before_the_robot_counts(start_node):
     node.wait_until(lambda: list(node.objects()) == ["bar"], 20)
 
 
+def test_a_cancel_ends_the_search(node):
+    """The arm stands between two posts and cannot get to the other side: the search would last a minute."""
+    posts = {"size": (0.1, 0.1, 0.1)}
+    node.apply(messages.scene(*(messages.box(f"post{x}", position=(x, 0.0, 0.1), **posts) for x in (0.3, -0.3))))
+    handle = node.send(messages.motion_request(messages.joint_goal((3.1, 0.0, 0.0)), allowed_planning_time=60.0))
+    time.sleep(1.0)  # the worker has begun
+    began = time.monotonic()
+    handle.cancel_goal_async()
+    answer = handle.get_result_async()
+    node.wait_until(answer.done)
+    assert answer.result().result.error_code.val == CODES.PREEMPTED
+    status, result = node.move(messages.motion_request(messages.joint_goal((0.2, 0.0, 0.0))))
+    assert result.error_code.val == CODES.SUCCESS
+    assert time.monotonic() - began < 10.0
+
+
 def test_a_goal_that_is_cancelled_ends_as_preempted(node):
     """Of many goals at once, the last is cancelled while it waits."""
     request = messages.motion_request(messages.joint_goal(GOAL))

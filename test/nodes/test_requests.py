@@ -18,7 +18,7 @@ from rclpy.service import Service
 from running_node import LATCHED, shared, starter
 from std_msgs.msg import String
 
-from gpu_planners.compiling import Part, Progress
+from gpu_planners.compiling import KEEPING, Part, Progress
 from gpu_planners.nodes.arm.codes import ABORT, SUCCESS
 from gpu_planners.nodes.common.actions import Longer
 from gpu_planners.nodes.common.compiling import Background
@@ -267,6 +267,25 @@ def test_other_requests_go_on_while_a_planner_is_compiled(start_node, monkeypatc
     part.run()
     Recorded.latest.done({rrt: ""})
     assert running.call(running.client, request(planner="rrt")).code == SUCCESS
+
+
+def test_what_keeps_constraints_is_compiled_once_the_node_is_ready(start_node, monkeypatch):
+    messages = pytest.importorskip("gpu_planners_msgs.msg")
+    if not hasattr(messages, "MotionConstraint"):
+        pytest.skip("gpu_planners_msgs was built before it had MotionConstraint")
+    monkeypatch.setattr("gpu_planners.nodes.common.planner_node.Background", Recorded)
+    monkeypatch.setattr("gpu_planners.nodes.common.planner_node.is_compiled", lambda what: KEEPING not in what)
+    running = start_node()
+    assert running.plan(request()).code == SUCCESS
+    running.wait_until(lambda: Recorded.latest.started, 60)
+    (part,) = Recorded.latest.started
+    constraint = messages.MotionConstraint(joint_names=["elbow"], joint_lower=[-0.1], joint_upper=[0.6])
+    response = running.call(running.client, request(constraints=[constraint]))
+    assert response.code == ABORT and f"{part.what}: it is being compiled" in response.message
+    assert running.call(running.client, request()).code == SUCCESS
+    Recorded.latest.done({part.what: ""})  # which loads it
+    running.wait_until(lambda: any(name == KEEPING for name, *_ in running.node.scene.warm_planners), 20)
+    assert running.call(running.client, request(constraints=[constraint])).code == SUCCESS
 
 
 def test_a_node_serves_what_is_compiled_and_tells_how_far_it_is(start_node, monkeypatch):

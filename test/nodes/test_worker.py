@@ -7,7 +7,9 @@ import pytest
 
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 
+from gpu_planners.errors import StoppedError
 from gpu_planners.nodes.common.worker import Worker, seat
+from gpu_planners.parallel.stopping import heed
 
 
 class Held:
@@ -296,6 +298,28 @@ def test_a_request_that_waits_for_a_seat_can_be_cancelled():
     request = seats.ask("c")
     assert seats.worker.cancel(request) and not seats.worker.cancel(request)
     assert "begin c" not in seats.finish()
+
+
+def test_a_request_that_is_cancelled_while_it_runs_is_told_to_stop():
+    """It heeds that where it can; what comes next does not."""
+    begun, ended, texts, worker = threading.Event(), threading.Event(), [], Worker(print)
+
+    def compute():
+        begun.set()
+        try:
+            while not ended.wait(0.01):
+                heed()
+        except StoppedError as error:
+            texts.append(str(error))
+
+    worker.start()
+    request = worker.ask("a", compute, print)
+    assert begun.wait(10) and not worker.cancel(request)
+    over = threading.Event()
+    worker.ask("a", lambda: (heed(), texts.append("next"), over.set()), print)
+    assert over.wait(10) and texts == ["stopped before its end: nobody waits for it any more", "next"]
+    ended.set()
+    assert worker.stop()
 
 
 def test_stopping_waits_for_all_threads():

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from ...arguments import checked
 from ...device import njit, refuse_forked, resolve_device, told_if_slow
 from ...errors import ConfigurationError, DeviceError, SettingsError
+from ...parallel.stopping import heed
 from ...parallel.threads import in_parts, one_thread
 from ...settings import Setting
 from ..robot.model import RobotModel
@@ -206,6 +207,7 @@ class CollisionChecker:
 
     def configurations_valid(self, q: ArrayLike, not_finite: str = "error") -> np.ndarray:
         """q: (N, dof) -> (N,) bool: free of self-collision, and of collision with the world and its margin."""
+        heed()
         refuse_forked()
         check_policy(not_finite)
         narrowed, scene = narrow(q, self.robot, "q", self.device, self._room), self.packed_scene
@@ -227,6 +229,7 @@ class CollisionChecker:
 
     def motions_valid(self, q_from: ArrayLike, q_to: ArrayLike, not_finite: str = "error") -> np.ndarray:
         """(N, dof), (N, dof) -> (N,) bool: is each straight motion free, ends included, by the checker's `motion`?"""
+        heed()
         refuse_forked()
         check_policy(not_finite)
         ends, scene = narrow_motions(q_from, q_to, self.robot, self.device, self._room), self.packed_scene

@@ -128,8 +128,8 @@ def first_contact(
     return _contact(checker, curve, obstacles, begin, time, slack)[1]
 
 
-def _contact(checker, curve, obstacles, begin, time, slack):
-    """(seconds on the curve of the contact, text) as of first_contact"""
+def _contact(checker, curve, obstacles, begin, time, slack, late=lambda: False):
+    """(seconds on the curve of the contact, text) as of first_contact. late: is there no time for further proofs?"""
     if not obstacles:
         return np.inf, ""
     probe = body_checker(checker).thickened(THICKER)
@@ -151,6 +151,8 @@ def _contact(checker, curve, obstacles, begin, time, slack):
     stretches = [(start, end)]  # to be judged, the earliest last
     while stretches:
         first, last = stretches.pop()
+        if late():
+            return first, "there was no time to prove it free of what moves"
         inner = curve.times[(curve.times > first) & (curve.times < last)]
         times, rows, _ = refined(np.r_[first, inner, last], rows_at, probe.robot)
         q = rows[:, 0]
@@ -218,7 +220,7 @@ def solve(
         return instance("timed(path)", timed(path), Trajectory, "a Trajectory")
 
     def contact(motion):
-        return _contact(checker, Spline.of(motion), obstacles, now(), 0.0, slack)
+        return _contact(checker, Spline.of(motion), obstacles, now(), 0.0, slack, lambda: time.monotonic() > until)
 
     direct = search(SHARE)
     if not direct.solved:

@@ -25,6 +25,7 @@ import numpy as np
 from numba import get_num_threads
 
 from ...device import njit
+from ...parallel.stopping import heed
 from ...parallel.team import Worker, borrowed
 from ..spaces.interface import space_of
 from .node_store import new_desk
@@ -83,6 +84,7 @@ class OnThread:
 
     def run(self, checker: Any, *works: Any, again: bool = False) -> None:
         """Let the team do its works, or these of them, and wait. again: this will be asked often"""
+        heed()
         if self._desk is None:
             self._desk = new_desk(space_of(checker), checker.robot.dof)
         for work in works or self._works:

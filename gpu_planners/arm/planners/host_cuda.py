@@ -10,6 +10,7 @@ from numba import cuda, float32
 
 from ...device import cuda_jit
 from ...parallel.buffers import DeviceBuffers
+from ...parallel.stopping import heed
 from ...parallel.stream import CudaStream
 from ...parallel.team import Worker
 from ...parallel.team_cuda import WARP, team_blocks
@@ -136,6 +137,7 @@ class OnDevice:
     def run(self, checker: Any, *works: Any, again: bool = False) -> None:
         """Let all blocks do their works, or these of them, as one team, and wait. again: this will be asked often, with
         the same arrays; from the third time on it takes less time"""
+        heed()
         with self.held():
             scene = checker.device_scene()
             if again:

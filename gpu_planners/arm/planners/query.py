@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from ...arguments import as_array, missing_name
 from ...device import refuse_forked, told_if_slow
 from ...errors import SettingsError, shown
+from ...parallel.stopping import heeding
 from ...parallel.team import NEVER, clock_ns
 from ...settings import title
 from ..spaces.configurations import LARGEST, TURN
@@ -262,9 +263,9 @@ def warm_once(what: str, checker, run: Callable[[], object]) -> None:
         _scratches[type(checker)] = type(checker.new_scratch())
     of = _scratches[type(checker)] if checker.device == "cpu" else checker.scratch_sizes
     if (kind := (what, checker.device, of)) not in _warm:
-        _warm.add(kind)
-        with told_if_slow(f"{what} for {checker.device}"):
+        with told_if_slow(f"{what} for {checker.device}"), heeding(None):
             run()
+        _warm.add(kind)
 
 
 def dry_query(checker) -> Query:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...device import lean_njit, njit
 from ...parallel.sampling import uniform01
+from ...parallel.stopping import heed
 from ...parallel.team import NEVER, borrowed, late
 from ...parallel.threads import one_thread
 from ..geometry.poses import POSE
@@ -292,6 +293,7 @@ class Rounds(ABC):
         """Write what is found by the deadline, of time.monotonic_ns."""
         before, late, waiting = 0, False, self._searches.poses
         while len(waiting) and not late:
+            heed()
             after = self._next(before)
             late = self._search(before, after, deadline)
             waiting = self._choose(before, after, late)

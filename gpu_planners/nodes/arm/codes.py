@@ -4,7 +4,7 @@ The numbers are written out here because moveit_msgs need not be installed.
 """
 
 from ...arm.planners.result import Status
-from ...errors import DeviceError, ObstacleError, RobotDescriptionError
+from ...errors import DeviceError, ObstacleError, RobotDescriptionError, StoppedError
 from ..common import request_error
 
 SUCCESS = 1
@@ -49,6 +49,7 @@ CODE_OF_STATUS = {
 
 CODE_OF_ERROR: dict[type[Exception], int] = {
     request_error.NotBegunError: ABORT,
+    StoppedError: PREEMPTED,
     ObstacleError: INVALID_OBJECT_NAME,
     DeviceError: COLLISION_CHECKING_UNAVAILABLE,
     RobotDescriptionError: COLLISION_CHECKING_UNAVAILABLE,

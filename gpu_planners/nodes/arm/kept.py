@@ -8,6 +8,7 @@ import numpy as np
 
 from ...arm import RobotModel
 from ...arm.constraints import Constraint, JointRange, Orientation, Position, all_of
+from ...compiling import KEEPING
 from ...errors import RobotDescriptionError, SettingsError
 from ..common.request_error import RequestError
 from . import codes, conversions
@@ -29,6 +30,13 @@ def planner_for(request: Any, default: str) -> str:
             codes.FAILURE, f"planner '{request.planner}' keeps no constraints; allowed: '{PLANNER}', or none"
         )
     return PLANNER
+
+
+def search_for(request: Any, default: str, held: bool) -> str:
+    """What must be compiled for a request: KEEPING, or the planner that it names, or the default one. held: are there
+    objects in several hands?"""
+    planner = planner_for(request, default)
+    return KEEPING if held or constraints_of(request) else planner
 
 
 def kept(messages: Sequence[Any], robot: RobotModel, frames: dict[str, np.ndarray]) -> Constraint | None:

@@ -98,9 +98,9 @@ class MotionUnderWay:
         time = min(time, self.duration)
         return replace(self, curve=self.curve.then(time, self._stop(time), self.phase), judged=None)
 
-    def stop(self, seen: Seen | None, now: float) -> JointTrajectory:
-        """The message that has the controller brake along the motion."""
-        return self._message(seen, now, self._stop)
+    def stop(self, seen: Seen | None, now: float, lead: float = LEAD_S) -> JointTrajectory:
+        """The message that has the controller brake along the motion, from `lead` seconds on."""
+        return self._message(seen, now, self._stop, lead)
 
     def rest(self, seen: Seen | None, now: float) -> JointTrajectory:
         """The message that has the controller execute the motion from where the robot is on it."""
@@ -109,12 +109,12 @@ class MotionUnderWay:
     def _stop(self, time):
         return stop_along(self.curve, time, self.robot.acceleration, *room(self.robot))
 
-    def _message(self, seen, now, rest_from):
+    def _message(self, seen, now, rest_from, lead=LEAD_S):
         """rest_from: seconds on the curve -> Trajectory from there"""
         phase = self.advance(seen, now)
         if seen is not None and seen.stamped:
-            message = trajectory_message(self.robot, rest_from(phase + LEAD_S))
-            message.header.stamp = time_message(now + LEAD_S)
+            message = trajectory_message(self.robot, rest_from(phase + lead))
+            message.header.stamp = time_message(now + lead)
             return message
         rest = rest_from(phase)
         keep = rest.times >= min(JOIN_S, rest.times[-1])  # the controller joins it meanwhile

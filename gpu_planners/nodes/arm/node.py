@@ -21,7 +21,7 @@ from visualization_msgs.msg import MarkerArray
 from gpu_planners_msgs.srv import AttachObjects, ForgetSources, PlanMotion, PlanSequence
 
 from ...arm import PLANNERS, RobotModel
-from ...compiling import arm_parts, planner_part
+from ...compiling import KEEPING, arm_parts, planner_part
 from ...errors import GpuPlannersError, RobotDescriptionError, SettingsError, error_text, shown
 from .. import moveit
 from ..common.planner_node import COMPILING, WARN, PlannerNode
@@ -36,7 +36,7 @@ from .dragged_goals import DraggedGoals
 from .executing import Executing
 from .given_limits import given_limits, limit_facts
 from .joint_states import JointStates
-from .kept import planner_for
+from .kept import search_for
 from .marker_objects import check_markers
 from .motion_display import MotionDisplay
 from .move_action import offer_move
@@ -103,7 +103,7 @@ class ArmPlannerNode(PlannerNode):
         self._jumps.unregister()
         self._clouds.close()
         began = time.monotonic()
-        self.trajectories.stop()
+        self.trajectories.close(patience_s)
         self.executing.close(patience_s)
         return super().finish(patience_s if patience_s < 0 else max(0.0, patience_s - (time.monotonic() - began)))
 
@@ -185,6 +185,7 @@ class ArmPlannerNode(PlannerNode):
         self._dragged_goals.begin()
         ready = "ready" if self._note_planner(values.planner) else f"ready but for planner {values.planner}"
         self.get_logger().info(f"{ready} on {', '.join(devices)} after {took:.1f} s")
+        self._background.start(self._planner_parts(KEEPING))
 
     def _planner_parts(self, name, group=""):
         given = self.scene.described(group) if group else self.scene.robot, self.values.motion_check
@@ -203,11 +204,15 @@ class ArmPlannerNode(PlannerNode):
 
     def _take_compiled(self, answers):
         super()._take_compiled(answers)
+        for part in self._planner_parts(KEEPING):
+            if answers.get(part.what) == "":
+                part.run()  # loads it beside what the worker does
+                self.worker.do(self._note_planner, KEEPING)
         if self.state.told[1] == COMPILING:
             self.worker.do(self._warm_up)
 
     def prepare_planner(self, name: str, group: str = "") -> None:
-        if name not in PLANNERS or self.scene.robot is None:
+        if name not in (*PLANNERS, KEEPING) or self.scene.robot is None:
             return
         if any((name, device, group) not in self.scene.warm_planners for device in self.values.devices):
             parts = [part for part in self._planner_parts(name, group) if not group or part.what not in self._loaded]
@@ -357,7 +362,8 @@ class ArmPlannerNode(PlannerNode):
             if not request.ignore_scene:
                 self.require_known_scene("; publish what is right, call ~/forget_sources, or ask with ignore_scene")
             group = self.scene.group_named(plan_service.group_of(request)) if self.scene.robot else ""
-            self.prepare_planner(planner_for(request, self.values.planner), group)
+            held = self.scene.in_several_hands(group)
+            self.prepare_planner(search_for(request, self.values.planner, held), group)
         planned = None
         try:
             planned = answer(self, request, response)

@@ -51,7 +51,7 @@ def answer(arm: ArmServices, request: PlanMotion.Request, response: PlanMotion.R
             in_hands.refuse(objects, checker.robot, f"planner '{name}'")
         name, settings = in_hands.PLANNER, getattr(values, in_hands.PLANNER)
     rule = held.beside(kept.kept(kept.constraints_of(request), checker.robot, frames))
-    goals, goal_of = _goals(request, checker, frames, start, values, until, held)
+    goals, goal_of = _goals(request, checker, frames, start, values, until, held, rule)
     left, late = until - time.monotonic(), f"the time limit of {settings.time_limit_s:g} s was reached"
     if left < LEAST_TIME_S:
         raise RequestError(codes.TIMED_OUT, f"{late} before the search began")
@@ -188,11 +188,13 @@ def scaling_of(request: Any, arm: ArmServices, what: str) -> float:
 TRIED = 4  # times as many solutions are looked for as are used: the nearest of them lead to shorter motions
 
 
-def _goals(request, checker, frames, start, values, until, held):
+def _goals(request, checker, frames, start, values, until, held, rule):
     """(G, dof) goals, and for each the number of the request's goal that it comes from.
 
     frames: {frame: (4, 4) T_root_frame}; start: (dof,); until: time.monotonic() when the request's time is over
     held: in_hands.InHands
+    rule: what the motion keeps, or None. With one, all solutions that keep it are goals: to most of the near ones there
+        may be no way, since it joins few postures of an arm
     """
     goals = conversions.joint_goals(request.joint_goals, checker.robot)
     goal_of = list(range(len(goals)))
@@ -208,8 +210,9 @@ def _goals(request, checker, frames, start, values, until, held):
         if not goals and not any(map(len, found)):
             raise _no_goal(checker, found, tip_link, half)
         for number, solutions in enumerate(found, len(request.joint_goals)):
-            nearest = held.closed(solutions.q, [tip_link], checker) if held.rules else solutions.q
-            nearest = nearest[: values.ik_solutions]
+            placed = held.closed(solutions.q, [tip_link], checker) if held.rules else solutions.q
+            keeping = placed[rule.satisfied(placed)] if rule is not None and len(placed) else placed[:0]
+            nearest = keeping if len(keeping) else placed[: values.ik_solutions]
             goals.extend(nearest)
             goal_of += [number] * len(nearest)
         if not goals:

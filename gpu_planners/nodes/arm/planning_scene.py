@@ -129,6 +129,10 @@ class PlanningScene:
         self.require_robot()
         return self._view_of(group).described
 
+    def in_several_hands(self, group: str = "") -> bool:
+        """Are there objects that joints of a group could tear from a hand? Motions keep them there."""
+        return self.robot is not None and bool(grips(self.objects, self.described(group)))
+
     def stands(self, positions: Mapping[str, float]) -> bool:
         """Are the joints that are not planned where {joint: rad or m} says? From any thread."""
         view = self._view

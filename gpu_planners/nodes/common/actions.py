@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.node import Node
 
+from ...errors import StoppedError
 from .ros import DEEP
 
 
@@ -158,6 +159,8 @@ class QueuedAction(LongAction):
     def _outcome(self, goal):
         try:
             return self._answer(goal)
+        except StoppedError:
+            return self._cancelled(), False
         except Exception as error:  # an action that raises is aborted without a reason
             return self._failed(error), False
 

@@ -6,11 +6,12 @@ import functools
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...device import resolve_devices
 from ...errors import error_text
+from ...parallel.stopping import Stop, heeding
 from .request_error import NotBegunError
 
 Job = Callable[[], Any]
@@ -38,12 +39,19 @@ class QueuedRequest:
         whose answer then counts no more; must not raise
     after: number of the last change that came before it
     beside: may it run while others that may do so run?
+    stop: ends what the job computes
     """
 
     job: Job
     refuse: Callable[[NotBegunError], Any]
     after: int = -1
     beside: bool = False
+    stop: Stop = field(default_factory=Stop)
+
+    def run(self) -> None:
+        """Do the job; what it computes ends by a StoppedError once nobody wants it any more."""
+        with heeding(self.stop):
+            self.job()
 
 
 class Worker:
@@ -131,12 +139,13 @@ class Worker:
         return request
 
     def cancel(self, request: QueuedRequest) -> bool:
-        """Take a request out of its line; False when it has begun or was answered."""
+        """Take a request out of its line; False when it has begun, and is told to stop, or was answered."""
         with self._wake:
             for line in self._lines.values():
                 if request in line:
                     line.remove(request)
                     return True
+        request.stop.set()
         return False
 
     def release(self) -> None:
@@ -262,4 +271,4 @@ class Worker:
         name = next(name for name, each in self._lines.items() if each is line)
         self._lines[name] = self._lines.pop(name)  # at the end now: the next turn is another's
         self._under_way[number] = line.popleft()
-        return self._under_way[number].job
+        return self._under_way[number].run

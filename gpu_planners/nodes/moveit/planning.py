@@ -16,7 +16,7 @@ from ..arm import codes
 from ..arm.conversions import trajectory_message
 from ..arm.in_hands import in_hands
 from ..arm.parameters import PLANNERS, ArmParameters, settings_on
-from ..arm.plan_service import timed
+from ..arm.plan_service import TRIED, timed
 from ..arm.sequence_service import inside_limits
 from ..common.request_error import RequestError, check_count
 from . import industrial
@@ -137,7 +137,8 @@ def _goals(regions, query, kept, held, began, limit):
 
 def _kept_goals(region, query, kept, held, until, seed):
     """Goals of a region, as of goals_in, that keep the path constraint, and have in both hands what is `held` there."""
-    asked = query.checker, query.start, query.values.ik_solutions, until, seed
+    count = query.values.ik_solutions * (1 if kept is None else TRIED)  # to most postures it may leave no way
+    asked = query.checker, query.start, count, until, seed
     if held.rules:
         return _goals_in_hands(region, query, kept, held, until, seed)
     found, first = goals_in(region, *asked)

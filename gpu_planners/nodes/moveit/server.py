@@ -19,6 +19,7 @@ from moveit_msgs.msg import (
 )
 
 from ...arm import CollisionChecker
+from ...compiling import KEEPING
 from ...errors import error_text
 from ..arm import codes, in_hands
 from ..arm.arm_services import ArmServices, Planned
@@ -30,6 +31,7 @@ from ..common.ros import optional_module
 from . import answers, cartesian_path, planner_params, planning, sequences
 from . import scene_messages as scenes
 from .answers import code_message
+from .constraints import is_empty
 from .given_motion import given_motion
 from .reference import Reference
 from .requests import INDUSTRIAL, SOURCE, MotionQuery, kind_of
@@ -176,7 +178,8 @@ class MoveItServer:
         group = self._scene.group_named(request.group_name)
         planning.check_request(request, self._arm.values)
         scene_counts = scenes.is_empty(diff) or diff.is_diff
-        query = self._query(request, group, kind_of(request, self._arm.values), scene_counts, diff)
+        keeps = not is_empty(request.path_constraints) or self._scene.in_several_hands(group)
+        query = self._query(request, group, kind_of(request, self._arm.values), scene_counts, diff, keeps)
         motion = planning.plan(query)
         return motion, self._shown(motion, query), query.checker.robot
 
@@ -189,13 +192,15 @@ class MoveItServer:
         response.solution, response.error_code = motion.trajectory, self._succeeded("compute_cartesian_path", motion)
         return response
 
-    def _query(self, request, group, planner, scene_counts, diff=None):
-        """MotionQuery of a request to plan. group: as of PlanningScene.group_named
+    def _query(self, request, group, planner, scene_counts, diff=None, keeps=False):
+        """MotionQuery of a request to plan. group: as of PlanningScene.group_named; planner: if any of PLANNERS
+        keeps: does a free motion keep something all along?
         scene_counts: does the node's scene count? Then it must be known"""
         values = self._arm.values
         if scene_counts:
             self._arm.require_known_scene()
-        self._arm.prepare_planner(planner if planner in PLANNERS else values.planner, group)
+        search = values.planner if planner not in PLANNERS else KEEPING if keeps else planner
+        self._arm.prepare_planner(search, group)
         reference = self._state_of(request.start_state, "the start state", group, diff)
         if getattr(request, "avoid_collisions", True):
             checker = self._checker(reference, group)

@@ -10,14 +10,17 @@ on any number of cores.
 import contextlib
 import functools
 import threading
+import time
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 from numba import get_num_threads
 
 from ....parallel.sampling import folded_seed
+from ....parallel.stopping import Stop, heed, heeded
 from ..host import host_for
 from ..query import Query
 from ..result import PlanningResult
@@ -25,18 +28,19 @@ from ..results import Found
 from .answer import solve_paths
 from .apart import parts_of, solve_apart
 from .launch import SingleRequest
-from .request import ANSWER, SAMPLES, SEARCHING, SOLVED, STOPPED, BatchShape
+from .request import SEARCHING, SOLVED, STOPPED, BatchShape
 
-CHUNK = 32  # samples between two returns to Python, where a search sees Ctrl-C and how far the others are
+CHUNK = 32  # samples between two returns to Python, where a search sees Ctrl-C, stops and how far the others are
+CHUNK_S = 0.02  # a search for which they take longer returns more often
 SEARCHES = 2  # of a query, where the settings do not say
 LEAD = 64  # samples by which a search is ahead of the next
 APART = 1 << 39  # between the seeds of a query's searches
 
 
-def solve(query: Query, settings, seed: int, stop: threading.Event | None = None, apart: bool = True) -> PlanningResult:
-    """One query, by one search or several that race. stop: ends them soon after it is set, whatever they say then;
-    apart: may arms move one after the other?"""
-    stop = stop or threading.Event()
+def solve(query: Query, settings, seed: int, stop: Any = None, apart: bool = True) -> PlanningResult:
+    """One query, by one search or several that race. stop: a Stop or an Event, which ends them soon after it is set,
+    whatever they say then; apart: may arms move one after the other?"""
+    stop = stop or Stop(heeded())
     if apart and len(parts_of(query.checker)):
         return solve_apart(functools.partial(solve, stop=stop, apart=False), query, settings, seed)
     if query.late():
@@ -58,7 +62,7 @@ def solve(query: Query, settings, seed: int, stop: threading.Event | None = None
 
 def solve_each(query: Query, settings, seeds: Iterable[int]) -> Generator[PlanningResult, None, None]:
     """Yield the results of one query with each seed, in their order; threads work ahead."""
-    settings, threads, stop = replace(settings, searches=1), get_num_threads(), threading.Event()
+    settings, threads, stop = replace(settings, searches=1), get_num_threads(), Stop(heeded())
     ahead: deque[Future] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
@@ -79,7 +83,7 @@ def solve_many(queries: Sequence[Query], settings, seeds: Sequence[int], whole: 
 
     Raises CancelledError where the batch is stopped."""
     found = Found(len(queries), len(queries[0].start))
-    numbers, threads, stop = iter(range(len(queries))), get_num_threads(), whole.stop or threading.Event()
+    numbers, threads, stop = iter(range(len(queries))), get_num_threads(), whole.stop or Stop(heeded())
 
     def work(_):
         for i in numbers:
@@ -94,6 +98,7 @@ def solve_many(queries: Sequence[Query], settings, seeds: Sequence[int], whole: 
             stop.set()
             raise
     if stop.is_set():
+        heed()
         raise CancelledError
     return found
 
@@ -106,25 +111,23 @@ class _Search(SingleRequest):
         stack.enter_context(host.held())
         super().__init__(host, query, settings, seed, batch, batch, 1)
         self._until, self._stop, self.batch, self.most = 0, stop, batch, settings.max_samples
-        self._chunk = batch * -(-CHUNK // batch)  # whole rounds
+        self._rounds_at_once = self._most_at_once = -(-CHUNK // batch)
 
     def goes_on(self, until):
         """Draw some samples, at most `until` in all -> False when that many are drawn, or the search has ended."""
         until = self._rounds(until)
         if self.status != SEARCHING or self._until >= until or self._stop.is_set():
             return False
-        fresh, self._until = self._until == 0, min(self._until + self._chunk, until)
+        fresh, self._until = self._until == 0, min(self._until + self.batch * self._rounds_at_once, until)
+        began = time.perf_counter()
         self.ask_it(fresh=fresh, until=self._until)
         self._host.run(self._query.checker)
+        took = time.perf_counter() - began
+        if took > CHUNK_S:
+            self._rounds_at_once = -(-self._rounds_at_once // 2)
+        elif took < CHUNK_S / 4:
+            self._rounds_at_once = min(2 * self._rounds_at_once, self._most_at_once)
         return True
-
-    @property
-    def status(self):
-        return self.ints[0, ANSWER]
-
-    @property
-    def drawn(self):
-        return int(self.ints[0, SAMPLES])
 
     @property
     def ended(self):

@@ -4,8 +4,10 @@ A batch of problems is searched in passes: easy problems, which are most, get li
 """
 
 import functools
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +27,7 @@ from .apart import parts_of, solve_apart
 from .launch import Requests, SingleRequest
 from .request import ANSWER, SEARCHING, SOLVED, STOPPED, BatchShape, Problems, row_size, walk_of
 from .scene_store import GREATEST, SceneStore, sizes_of
+from .search import batch_after
 from .state import CORNERS, TEAM, tree_sizes, work_sizes
 from .walk import choose_by_space
 
@@ -32,6 +35,9 @@ BLOCKS_FOR_ONE = 2  # on each multiprocessor
 BLOCKS_FOR_MANY = 4
 FIRST_FOR_ONE = 128  # samples of the first rounds: see Request
 BATCH_FOR_ONE = 1024  # samples of a round
+AT_ONCE = 1 << 15  # samples of a launch at first, between two looks at whether the search shall stop,
+WALKS_AT_ONCE = 1 << 12  # where they walk; half as many, or twice as many, where a launch takes more than
+LAUNCH_S = 0.05  # twice this, or less than half of it
 NODES_OF_MANY = 8192  # of a tree; a problem that needs more is solved by itself afterwards
 NODES_OF_WALKS = 4 * NODES_OF_MANY  # where samples walk: a step is a node
 CORNERS_OF_MANY = 32  # of a path, on average
@@ -62,8 +68,14 @@ class CudaEngine:
         works = (search_paths, shorten_paths)[: 2 if settings.shortcut_rounds else 1]
         with self._one.held():
             asked = SingleRequest(self._one, query, settings, seed, first, batch, SPLIT)
-            asked.ask_it()
-            self._one.run(query.checker, *works, again=True)
+            until, some = 0, WALKS_AT_ONCE if walk_of(query.checker) else AT_ONCE
+            while asked.status == SEARCHING and until < settings.max_samples:
+                fresh, until = until == 0, min(_whole_rounds(first, batch, until, until + some), settings.max_samples)
+                began = time.perf_counter()
+                asked.ask_it(fresh=fresh, until=until)
+                self._one.run(query.checker, *works, again=True)
+                took = time.perf_counter() - began
+                some = max(some // 2, 1) if took > 2 * LAUNCH_S else 2 * some if took < LAUNCH_S / 2 else some
             return asked.result()
 
     def solve_each(self, query: Query, settings, seeds: Iterable[int]) -> Iterator[PlanningResult]:
@@ -117,6 +129,14 @@ def _lying_together(checkers):
     if batch is None or any(getattr(checker, "batch", None) is not batch for checker in checkers):
         return None
     return *batch.buffers, batch.places[[checker.number for checker in checkers]]
+
+
+def _whole_rounds(first, batch, drawn, samples):
+    """At which number of samples, `samples` or more, a round ends, if one ends at `drawn`."""
+    sizes = SimpleNamespace(first=first, batch=batch)
+    while drawn < samples:
+        drawn += batch_after.py_func(sizes, drawn)
+    return drawn
 
 
 _engines: dict[tuple, CudaEngine] = {}  # those of kinds of checkers are made once, and kept

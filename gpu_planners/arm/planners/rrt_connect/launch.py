@@ -13,9 +13,11 @@ from ..query import Query
 from ..result import PlanningResult
 from . import request
 from .request import (
+    ANSWER,
     INTS,
     NO_PLACES,
     NODES,
+    SAMPLES,
     Problems,
     open_queue,
     queue_sizes,
@@ -93,6 +95,16 @@ class SingleRequest(Requests):
         """The next launch works on it. fields: of Request"""
         write_request(self._rows[0], self.ints[0], **fields)
         self.ask([0], self._query.deadline, **self._where)
+
+    @property
+    def status(self) -> int:
+        """What has become of it: SEARCHING, ..."""
+        return self.ints[0, ANSWER]
+
+    @property
+    def drawn(self) -> int:
+        """Samples."""
+        return int(self.ints[0, SAMPLES])
 
     def result(self, samples: int | None = None) -> PlanningResult:
         """samples: of all searches of the query; none: there was only this one"""

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 from ....arguments import instance
 from ....errors import SettingsError
 from ....parallel.sampling import folded_seed
+from ....parallel.stopping import heed
 from ....parallel.team import clock_ns
 from ....settings import changed, setting
 from ...constraints import Constraint, KeepingChecker
@@ -137,6 +138,7 @@ def solve(
     if not isinstance(query, Query):
         return query
     best = engine.solve(query, settings, seed)
+    heed()
     if not best.solved:
         return explained(best, getattr(checker, "base", checker))
     return _improved(best, query, settings, seed, engine)
@@ -160,6 +162,7 @@ def _improved(first, query, settings, seed, engine):
     seeds = (folded_seed(seed + i * RESTART) for i in range(1, searches + 1))
     with closing(engine.solve_each(query, settings, seeds)) as results:
         while found > (1 + 1e-6) * least and not query.late() and (again := next(results, None)):
+            heed()
             samples += again.samples
             if again.status in (Status.TIMED_OUT, Status.WORLD_CHANGED):
                 best = best if again.status is Status.TIMED_OUT else again
