@@ -15,7 +15,8 @@ import matplotlib
 import numpy as np
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf, rrt_connect
-from gpu_planners.arm.constraints import JointRange, KeepingChecker, Position, Tilt, all_of
+from gpu_planners.arm.constraints import JointRange, KeepingChecker, Position, RelativePose, Tilt, all_of
+from gpu_planners.arm.geometry.shapes import ConvexShape
 from gpu_planners.arm.trajectory import time_parameterize
 from gpu_planners.arm.view.drawing import draw_path
 from gpu_planners.share import example_robots_share
@@ -115,3 +116,47 @@ print("all of it keeps the constraints:", rule.satisfied(played).all())
 #
 # A start that does not keep the constraints is refused, and the answer says what it breaks.
 print(rrt_connect.solve(start, low_goals, checker, constraints=rule).message)
+
+# %%
+# A bar in both hands
+# -------------------
+#
+# Baxter's hands face each other, 40 cm apart, and hold a bar. It is attached to the right one, so it moves with it, and
+# the left one may touch it. What keeps it in both is one more constraint: the left hand stays where it is in the right
+# one's frame, within 2 mm and 0.02 rad.
+baxter = share / "example-robot-data/robots/baxter_description"
+ARM = ("s0", "s1", "e0", "e1", "w0", "w1", "w2")
+two_arms = load_urdf(
+    baxter / "urdf/baxter.urdf",
+    srdf=(baxter / "srdf/baxter_manipulation.srdf").read_text(),
+    package_dirs=[share],
+    joints=[f"{side}_{joint}" for side in ("right", "left") for joint in ARM],
+    velocity=1.0,
+)
+touched = [name for name in two_arms.link_names if "gripper" in name]
+bar = ConvexShape.box("bar", (0.06, 0.06, 0.36), np.eye(4))
+two_arms = two_arms.attach("bar", [bar], "right_gripper", pose((0, 0, 0.2)), touch_links=touched)
+among = CollisionWorld()
+among.add_box("wall", (0.04, 0.2, 0.3), pose((0.59, 0.0, 0.1)))
+both = CollisionChecker(two_arms, among, "cpu")
+together = RelativePose(two_arms, "right_gripper", "left_gripper", pose((0, 0, 0.4), DOWN))
+
+# %%
+# A pose of the bar gives goals for both arms: the right hand is placed by inverse kinematics, the left one follows.
+LEFTWARD = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]])  # the right hand points to the left
+relaxed = np.tile([0.0, -0.5, 0.0, 1.2, 0.0, 0.9, 0.0], 2)
+start, goals = (together.carrying(pose((x, -0.2, 0.2), LEFTWARD), both, seed_q=relaxed) for x in (0.48, 0.7))
+over = rrt_connect.solve(start[0], goals, both, constraints=together)
+draw_path(two_arms, among, over.path, out / "11_bar.png", size=(640, 480))
+
+
+def between(q):
+    """(N, 4, 4) of the left hand in the right one's frame."""
+    poses = two_arms.link_poses(q)
+    return np.linalg.inv(poses["right_gripper"]) @ poses["left_gripper"]
+
+
+along = np.concatenate([np.linspace(a, b, 50) for a, b in zip(over.path, over.path[1:])])
+off = np.linalg.norm(between(along)[:, :3, 3] - (0, 0, 0.4), axis=1)
+print(f"{len(over.path)} waypoints in {over.time_s:.2f} s; the hands are {1e3 * off.max():.2f} mm off at most")
+print("proven:", together.kept(over.path[:-1], over.path[1:]).all())
