@@ -10,10 +10,12 @@ pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 from random_urdf import random_urdf
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
+from gpu_planners.arm.control.spline import Spline
 from gpu_planners.arm.geometry.bricks import Bricks
 from gpu_planners.arm.geometry.shapes import ConvexShape
+from gpu_planners.arm.trajectory import time_parameterize
 from gpu_planners.errors import ObstacleError
-from gpu_planners.nodes.arm.in_hands import grips, in_hands, refuse, torn
+from gpu_planners.nodes.arm.in_hands import grips, in_hands, refuse, torn, torn_by
 from gpu_planners.nodes.arm.parameters import ArmParameters
 from gpu_planners.nodes.arm.scene_objects import CarriedObject, SceneObject, SceneObjects, Source
 
@@ -125,6 +127,12 @@ def test_what_two_hands_hold_is_not_torn_apart():
     assert (rule.link, rule.other) == ("left", "right")
     assert rule.satisfied([[0.9, 0.1, -0.1], [0.2, 0.1, 0.1]]).tolist() == [True, False]
     assert not grips(SceneObjects().attach_new(replace(one, held_by=())), both)
+    checker = CollisionChecker(both, CollisionWorld(), "cpu")
+    for end, text in (([0.9, 0.1, -0.1], ""), ([0.2, 0.1, 0.0], "'left' and 'right', whose pose to each other")):
+        path = np.array([[0.2, 0.1, -0.1], end])
+        curve = Spline.of(time_parameterize(path, both.velocity, both.acceleration))
+        told = torn_by(curve, 0.0, objects, checker, ArmParameters())
+        assert told == "" if not text else text in told
 
 
 def test_a_hand_that_moveit_lets_touch_holds_where_both_arms_are_planned():
