@@ -95,7 +95,10 @@ def parts_of(products: Iterable[str], device: str) -> list[Part]:
     """The parts of products, those first that most people need first. device: as resolved"""
     made: dict[str, Callable[[], list[Part]]] = {
         "arm": lambda: _all_of_the_arm(device),
-        "grid": lambda: [part for four in (4, 8) for part in grid_parts(device, "exact", four, uniform_cost=False)],
+        "grid": lambda: [
+            *(part for four in (4, 8) for part in grid_parts(device, "exact", four, uniform_cost=False)),
+            *pose_parts(device),
+        ],
         "fleet": lambda: [
             *fleet_parts(device),
             Part("whole plans of fleets, goals for whoever comes", _compile_other_goals, (device,), 12),

@@ -106,7 +106,7 @@ def _search(
     unit = np.int64(unit_of(moves))
     start, goal = (start_row + 1) * wide + start_col + 1, (goal_row + 1) * wide + goal_col + 1
     step = ROW_STEP.astype(np.int64) * wide + COL_STEP
-    most_f, used, waiting = np.int64(INFINITE), 1, 1
+    most_f, used, waiting = np.int64(0 if start == goal else INFINITE), 1, 1
     value[goal] = 0
     f = least * _distance(goal_row - start_row, goal_col - start_col, moves)
     bucket = f >> shift
