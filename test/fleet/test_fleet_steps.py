@@ -349,6 +349,19 @@ def test_agents_far_from_their_goals_keep_away_from_crowds():
     assert errands[0] > 1.1 * errands[1]
 
 
+def test_a_room_that_is_nearly_full_does_not_slow_down():
+    """Agents that are stuck near their goals do not become walls for the others."""
+    errands = 0
+    for seed in (3, 4):
+        free = room(seed, shape=(24, 24))
+        fleet = FleetPlanner(GridMap(free, connectivity=4), "turning", "cpu")
+        fleet.start(places(free, int(0.97 * free.sum()), np.random.default_rng(1)))
+        walked, done = run(fleet, free, 600)
+        assert conflicts(walked, ~free) == []
+        errands += done.sum()
+    assert errands > 1950  # 2,109; 1,749 where whoever is nearest to its goal always goes first
+
+
 @pytest.mark.parametrize("share, even", [(0.1, True), (0.9, False)])
 def test_all_agents_weigh_the_same_in_free_traffic_and_the_first_ones_more_in_a_jam(share, even):
     free = room(seed=3, shape=(24, 24))

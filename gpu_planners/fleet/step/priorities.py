@@ -3,6 +3,9 @@
 In a nearly full room goals draw agents together until nobody there can move, while other parts are empty. So agents of
 low priority, which would mostly stand, also count how crowded it is where their options end: they go where there is
 room, and those that are near their goals get through.
+
+Whoever is nearest to its goal goes first, but where nearly all tiles are taken, one that gets no nearer comes last:
+nobody may push those that go first, so they would be walls, and the longer a fleet runs, the more of them would stand.
 """
 
 from typing import NamedTuple
@@ -15,6 +18,7 @@ from .epibt import FIRST_TIE, sort_in
 from .state import Agents
 
 PATIENCE = 64  # steps without coming nearer to its goal, after which an agent may go first, by lot
+HINDERED = 16  # steps without coming nearer, after which an agent comes last where it is packed
 RESTLESS = 4  # steps without coming nearer, after which an agent that waits turns now and then
 LOST = 8  # steps without coming nearer, after which an agent may go elsewhere
 WANDERING = 8  # steps for which it does
@@ -71,9 +75,12 @@ def restless(progress: Progress, step: int) -> np.ndarray:
     return (stalled >= RESTLESS) & ((step + np.arange(len(stalled))) % RESTLESS == 0)
 
 
-def order_of(agents: Agents, progress: Progress, nothing_to_do: np.ndarray, step: int, holding: bool) -> np.ndarray:
-    """Agents on the map (K,) int32 by priority: some that get no nearer, by lot; then by cost to go; last those with
-    nothing to do (N,). If agents are `holding` their goals, whoever was at its goal longest ago comes first."""
+def order_of(
+    agents: Agents, progress: Progress, nothing_to_do: np.ndarray, step: int, holding: bool, packed: bool
+) -> np.ndarray:
+    """Agents on the map (K,) int32 by priority: some that get no nearer, by lot; then by cost to go; then, where it is
+    `packed`, others that get no nearer; last those with nothing to do (N,). If agents are `holding` their goals,
+    whoever was at its goal longest ago comes first."""
     count, keys = np.count_nonzero(agents.there), (agents.left, -progress.since)
     if not holding:
         lot = np.random.default_rng(step // PATIENCE).random(len(agents.left))
@@ -81,7 +88,8 @@ def order_of(agents: Agents, progress: Progress, nothing_to_do: np.ndarray, step
         most = -(-count // LOTS)
         if most < len(lot):
             drawn[drawn > np.partition(drawn, most)[most]] = 2.0
-        keys = agents.left, drawn, nothing_to_do
+        hindered = packed & (progress.stalled > HINDERED) & (drawn > 1)
+        keys = agents.left, hindered, drawn, nothing_to_do
     return np.lexsort((*keys, agents.there == 0))[:count].astype(np.int32)
 
 

@@ -37,6 +37,7 @@ SHARE = 0.55  # of a step, that a pass may take
 COLOURS = 4  # of squares that are searched one after the other
 STEADY = 20  # steps that want another horizon, after which they get it
 FULL = 0.38  # agents of free tiles, from which on they push
+PACKED = 0.7  # agents of free tiles, from which on nobody has room for detours, and who is stuck goes last
 STALLED = 8  # steps without coming nearer, after which an agent counts as stalled
 JAM = 0.1  # the part of the agents that are, from which on they are jammed
 JAM_STEPS = (64, 256, 1 << 62)  # how long these move by options the first time, the second time, from then on
@@ -75,6 +76,7 @@ class Stepper:
         self._deadlocks.forget()
         self._window: Window | None = None
         self._since = self._jammed_until = self._unlike = 0
+        self._packed = False
         self._jams = 0
         self.set_agents(*(np.zeros(0, np.int32) for _ in range(3)))
 
@@ -139,6 +141,7 @@ class Stepper:
         parts, room: (tiles,) of `parts_of` and `crowd_around` the free tiles -> (N,) int32 actions
         """
         agents, progress = self.state.agents, self.progress
+        self._packed = bool(np.count_nonzero(agents.there) > PACKED * np.count_nonzero(lanes.free))
         nothing_to_do = priorities.idle(agents, parts) | (agents.slot < 0)
         self._note_pace(nothing_to_do, lanes.unit)
         priorities.note(agents, progress, nothing_to_do, lanes.unit)
@@ -234,7 +237,7 @@ class Stepper:
     def _order(self, nothing_to_do, leading):
         """(K,) int32 agents on the map by priority; sets their ranks and weights."""
         stacks, holding = self.state.stacks, self.rules.holding
-        order = priorities.order_of(self.state.agents, self.progress, nothing_to_do, self.steps, holding)
+        order = priorities.order_of(self.state.agents, self.progress, nothing_to_do, self.steps, holding, self._packed)
         order = np.r_[leading, order[~np.isin(order, leading)]].astype(np.int32)
         count = len(order)
         stacks.rank[order] = np.arange(count)
@@ -244,11 +247,13 @@ class Stepper:
         return order
 
     def _make_room(self, order, nothing_to_do, lanes, room):
-        """Low-priority agents avoid crowds; stalled agents detour, except the first 1/200."""
+        """Low-priority agents avoid crowds; where it is not packed, stalled agents detour, except the first 1/200."""
         agents, n = self.state.agents, len(order)
         obeying = (agents.there > 0) & (agents.still == 0)
         wish = priorities.wishes(self.progress, self.steps, lanes.unit)
         wish[order[: -(-n // priorities.LOTS)]] = wish[~obeying] = 0
+        if self._packed:
+            wish[:] = 0
         minding = obeying & (agents.slot >= 0) & ~nothing_to_do
         minding[self._first(order)] = False
         if self.rules.holding or not self._settings.avoid_crowds:
