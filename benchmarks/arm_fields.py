@@ -9,7 +9,7 @@ from gpu_planners.arm import CollisionChecker, CollisionWorld
 from gpu_planners.arm.distance_fields import FieldRule, block_bricks, grid_bricks
 
 from . import robots
-from .harness import Benchmark, Row, median, told
+from .harness import Benchmark, Row, median, told, with_data
 
 EDGE = 256  # voxels
 ROOM = 2.56  # metres, edge of what the field covers
@@ -21,8 +21,15 @@ CHECKS = 100_000
 
 def fields(context):
     """Rows of a Panda in a field, on each device; on CUDA the distances lie on the device, too."""
-    if why := robots.unavailable("panda"):
-        return [Row("Panda", "all", note=why)]
+    return with_data("Panda", lambda: _rows(context, _panda(context.data)))
+
+
+def _panda(data):
+    """The RobotModel of the installed descriptions, or of the shared data."""
+    return robots.shared("panda", data)[0].model if robots.unavailable("panda") else robots.rig("panda").model
+
+
+def _rows(context, robot):
     rows = []
     edge = EDGE // 4 if context.quick else EDGE
     kinds = [] if not context.devices else list(_kinds(edge))
@@ -31,7 +38,7 @@ def fields(context):
             rows.append(Row(f"Panda, {edge}^3", f"gpu_planners, {device}", note=missing))
             continue
         for case, field in kinds:
-            rows.append(told(Row(f"Panda, {case}", f"gpu_planners, {device}", _measured(device, *field))))
+            rows.append(told(Row(f"Panda, {case}", f"gpu_planners, {device}", _measured(robot, device, *field))))
     return rows
 
 
@@ -65,8 +72,8 @@ def _kinds(edge):
     yield f"{len(near)} blocks of {BLOCK}^3", (block_bricks, (near,), some, size, rule)
 
 
-def _measured(device, bricks_of, first, distances, size, rule):
-    robot, T_root_field = robots.rig("panda").model, np.eye(4)
+def _measured(robot, device, bricks_of, first, distances, size, rule):
+    T_root_field = np.eye(4)
     T_root_field[:3, 3] = -ROOM / 2, -ROOM / 2, -ROOM / 8
     checker = CollisionChecker(robot, CollisionWorld(), device)
     checker.warm_up()

@@ -9,8 +9,9 @@ one compiles it, and the others wait and load it. Code that comes from no file i
 A wheel may bring code that was compiled for many machines (`READY_MADE`). It is used where this machine has none of its
 own that fits better.
 
-Files of code are pickles: whoever can write to their folder can make a program that loads them do anything. A file
-begins with a digest of the rest, for damaged code crashes, or answers wrong.
+Files of code are pickles: whoever can write to their folder can make a program that loads them do anything. So they
+are taken only where nobody but this user and root can (`open_to`). A file begins with a digest of the rest, for damaged
+code crashes, or answers wrong.
 
 Numba compiles and loads under one lock. A child that was forked while another thread held it would wait for ever: it is
 told so (`refuse_forked`).
@@ -22,11 +23,14 @@ import contextlib
 import fcntl
 import functools
 import gc
+import grp
 import hashlib
 import importlib.metadata
 import logging
 import os
 import pickle
+import pwd
+import stat
 import sys
 import threading
 import time
@@ -180,6 +184,9 @@ class _Cache:
             own, ready = self._files(signature, context.codegen())
         except sources.NoSourceError:
             return None
+        if why := open_to(own.parent):
+            _complain(why)
+            return self._load(ready, context) if ready else None
         for file in (own, ready):
             if file and (found := self._load(file, context)):
                 return found
@@ -189,6 +196,8 @@ class _Cache:
     def save_overload(self, signature, code):
         try:
             own, _ = self._files(signature, code.codegen)
+            if open_to(own.parent):
+                return
             if _is_cuda(code):
                 if MAKING in os.environ:
                     with ThreadPoolExecutor(len(CAPABILITIES)) as threads:
@@ -206,6 +215,8 @@ class _Cache:
 
     def _load(self, file, context):
         try:
+            if READY_MADE not in file.parents and _writers(file.stat()):
+                return None
             data = file.read_bytes()
             if not data.startswith(hashlib.sha256(data[DIGEST_BYTES:]).digest()):
                 return None
@@ -250,7 +261,7 @@ class Turn:
     def __init__(self, path: Path, patience_s: float, look_s: float) -> None:
         self._path, self._patience_s, self._look_s, self._file = path, patience_s, look_s, None
         with contextlib.suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(path.parent)
             self._file = open(path, "w")
         self._mine = self._take()
 
@@ -314,13 +325,68 @@ def fits_here() -> bool:
     return all(features.get(each) for each in FEATURES)
 
 
+@functools.cache
+def open_to(folder: Path) -> str:
+    """Who else than this user and root can put files into a folder, or another folder in its place; "": nobody. A
+    folder that is not there is made so that nobody can."""
+    with contextlib.suppress(OSError):
+        _make_folder(folder)
+    place = folder.resolve()
+    for each in (place, *place.parents):
+        with contextlib.suppress(OSError):
+            if who := _writers(each.stat(), on_the_way=each != place):
+                return f"{each} can be written to by {who}, who could have any program that plans do anything"
+    return ""
+
+
+def _writers(status, on_the_way=False):
+    """Who else may write to a file or folder by its os.stat_result; "": nobody.
+
+    on_the_way: the folder holds the one that matters. In a sticky one, such as /tmp, nobody renames what is another
+    user's. One of a user whom the container does not know, as a rule root of the machine, cannot be closed from here
+    """
+    if status.st_uid not in (0, os.geteuid(), *([_nobody()] if on_the_way else [])):
+        return f"its owner, user {status.st_uid}"
+    by_others = status.st_mode & stat.S_IWOTH or (
+        status.st_mode & stat.S_IWGRP and status.st_gid not in (0, _own_group())
+    )
+    return "others" if by_others and not (on_the_way and status.st_mode & stat.S_ISVTX) else ""
+
+
+@functools.cache
+def _nobody():
+    """The number that users have in a container that does not know them."""
+    with contextlib.suppress(OSError, ValueError):
+        return int(Path("/proc/sys/kernel/overflowuid").read_text(encoding="ascii"))
+    return 0
+
+
+@functools.cache
+def _own_group():
+    """The group that has only this user in it, as many systems give one to each; -1: there is none."""
+    with contextlib.suppress(KeyError):
+        user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(os.getegid())
+        if user.pw_name == group.gr_name and set(group.gr_mem) <= {user.pw_name}:
+            return group.gr_gid
+    return -1
+
+
+def _make_folder(folder):
+    """With its parents, so that only this user can write to it, whatever the umask is."""
+    for each in (*reversed(folder.parents), folder):
+        with contextlib.suppress(FileExistsError):
+            if not each.is_dir():
+                os.mkdir(each, 0o755)
+
+
 def _write(file, value):
     """Replace a file at once, so that no process sees half of it."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(file.parent)
     new = file.with_suffix(f".{os.urandom(8).hex()}")  # containers that share a folder may have the same process ids
     try:
         data = serialize.dumps(value)
-        new.write_bytes(hashlib.sha256(data).digest() + data)
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as out:
+            out.write(hashlib.sha256(data).digest() + data)
         new.replace(file)
     finally:
         new.unlink(missing_ok=True)

@@ -32,6 +32,7 @@ from . import codes, plan_service, sequence_service
 from .arm_services import Planned
 from .attaching import attach_objects
 from .cloud_topics import CloudTopics
+from .described_files import refuse_other_files
 from .dragged_goals import DraggedGoals
 from .executing import Executing
 from .given_limits import given_limits, limit_facts
@@ -139,7 +140,9 @@ class ArmPlannerNode(PlannerNode):
             return
         self.state.say(WARN, "loading the robot")
         try:
-            if not text.lstrip().startswith("<"):
+            if what == DESCRIPTION:
+                refuse_other_files(text, self.values.package_dirs)
+            elif not text.lstrip().startswith("<"):
                 raise RobotDescriptionError(f"{what} holds {shown(text)}; allowed: the text of {KINDS[what]}, XML")
             self.scene.load_robot(urdf, self.now(), self._texts.get(SEMANTICS, ""))
         except Exception as error:

@@ -18,6 +18,7 @@ from ...arm.swept import swept_boxes
 from ...errors import GpuPlannersError, error_text
 from ..common.ros import BEST_EFFORT, LATCHED, seconds, steady_clock
 from .arm_services import ArmServices
+from .described_files import refuse_other_files
 from .scene_objects import SceneObject, Source
 
 LOOK_S = 0.1  # between two looks at where the others are
@@ -93,6 +94,7 @@ class OtherArms:
 
     def _load(self, arm, message):
         try:
+            refuse_other_files(message.data, self._own.values.package_dirs)
             # which links of the other arm may touch each other does not matter here
             robot = load_urdf(message.data, package_dirs=self._own.values.package_dirs, self_collisions=False)
         except GpuPlannersError as error:
