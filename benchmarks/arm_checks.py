@@ -4,7 +4,7 @@ import numpy as np
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
 
-from . import coal_peer
+from . import coal_peer, mujoco_peer
 from .harness import Benchmark, Row, median, places, progress, seconds
 from .problems import add_obstacles, load_problems, robot_files
 
@@ -24,6 +24,7 @@ def configurations(context):
             count = (20_000 if context.quick else 100_000) if device == "cpu" else (2**18 if context.quick else 2**21)
             rows += _measured(mix, device, missing, robot, scenes, draw, count, context, best, peer)
         rows += _peer_rows(mix, peer, best)
+        rows.append(_mujoco_row(context, mix, robot, scenes, draw, peer, best))
     rows.append(Row("any", "VAMP, spheres, one core", quoted="6 M/s (docs/references.md); spheres, not exact"))
     return rows
 
@@ -131,6 +132,27 @@ def _peer_rows(mix, peer, best):
     ]
 
 
+def _mujoco_row(context, mix, robot, scenes, draw, peer, best):
+    """MuJoCo's C code on one core; its verdicts are compared with coal's, too."""
+    subject = "MuJoCo (C), one core, all contacts"
+    if missing := mujoco_peer.unavailable():
+        return Row(mix, subject, note=missing)
+    rates, differing, count = [], 0, 300 if context.quick else 800
+    for number, problem in enumerate(progress(scenes, "mujoco")):
+        valid = mujoco_peer.validity(robot, add_obstacles(CollisionWorld(), problem.obstacles))
+        q = peer["q"][number] if peer else draw(robot, problem, count)
+        taken = seconds(lambda v=valid, q=q: mujoco_peer.all_valid(v, q), 3 if context.quick else 5)
+        rates.append(len(q) / median(taken))
+        if peer:
+            clear = peer["clear"][number]
+            differing += int((mujoco_peer.all_valid(valid, q)[clear] != peer["valid"][number][clear]).sum())
+    figures = _spread(rates)
+    if peer:
+        compared = int(sum(clear.sum() for clear in peer["clear"]))
+        figures |= {"ratio": median(rates) / best, "compared": compared, "differing": differing}
+    return Row(mix, subject, figures, rates)
+
+
 def _scenes(context):
     """One problem of each family."""
     first = {}
@@ -165,7 +187,7 @@ BENCHMARKS = (
         "Panda hulls among one MotionBenchMaker scene of each family, exact "
         "verdicts, float32 arrays in host memory unless a row says otherwise, verdicts to host memory; median, lowest "
         "and highest over the scenes. "
-        "Ratio: to coal's better variant on one core in the same run. "
+        "Ratio: to coal's better variant on one core in the same run. MuJoCo's convex narrow phase finds all contacts. "
         "Verdicts are compared with coal's where no pair is within 0.1 mm of contact.",
         RATE | {"ratio": "ratio", "compared": "count", "differing": "count"},
         configurations,

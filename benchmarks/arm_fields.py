@@ -5,11 +5,12 @@ import time
 import numpy as np
 from scipy.ndimage import distance_transform_edt
 
-from gpu_planners.arm import CollisionChecker, CollisionWorld
+from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
 from gpu_planners.arm.distance_fields import FieldRule, block_bricks, grid_bricks
 
 from . import robots
 from .harness import Benchmark, Row, median, told, with_data
+from .problems import robot_files
 
 EDGE = 256  # voxels
 ROOM = 2.56  # metres, edge of what the field covers
@@ -26,7 +27,7 @@ def fields(context):
 
 def _panda(data):
     """The RobotModel of the installed descriptions, or of the shared data."""
-    return robots.shared("panda", data)[0].model if robots.unavailable("panda") else robots.rig("panda").model
+    return load_urdf(*robot_files("panda", data)) if robots.unavailable("panda") else robots.rig("panda").model
 
 
 def _rows(context, robot):
