@@ -44,6 +44,7 @@ from . import (
     machine,
     planar_arm,
     poses,
+    poses_nav2,
     report,
 )
 from .harness import Context, Row, with_data
@@ -79,6 +80,7 @@ MODULES = (
     grid_scenarios,
     grid_streamed,
     poses,
+    poses_nav2,
     banded,
     fleets_one_shot,
 )
