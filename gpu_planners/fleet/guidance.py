@@ -5,10 +5,11 @@ Costs are not ticks: a move against a lane takes no longer, but agents avoid it.
 
 import os
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ..arguments import checked, integers, whole
+from ..arguments import array_of, checked, integers, whole
 from ..device import njit
 from ..errors import GridMapError, shown
 from ..files import file_path, read_arrays
@@ -36,6 +37,7 @@ class Guidance:
 
     moves: (rows, cols, 4) uint8 of moving out of a tile to the east, south, west, north: 1 .. 123
     unit: what an ordinary move costs; turn: a quarter turn
+    barred: (rows, cols, 4) bool, moves that nobody may make, whatever they cost; None: all may be made
 
     Raises GridMapError.
     """
@@ -43,6 +45,7 @@ class Guidance:
     moves: np.ndarray
     unit: int = 1
     turn: int = 1
+    barred: np.ndarray | None = None
 
     def __post_init__(self):
         moves = integers("moves", self.moves, (None, None, 4), "(rows, cols, 4)", GridMapError)
@@ -53,7 +56,14 @@ class Guidance:
         most = MOST_DIFFERENCE - 4 * self.turn
         if moves.min() < 1 or moves.max() > most:
             raise GridMapError(f"moves costs {moves.min()} .. {moves.max()}; allowed: 1 .. {most}")
-        object.__setattr__(self, "moves", np.ascontiguousarray(moves, np.uint8))
+        moves = np.ascontiguousarray(moves, np.uint8)
+        if self.barred is not None:
+            barred = array_of("barred", self.barred, GridMapError)
+            if barred.shape != moves.shape or barred.dtype.kind != "b":
+                raise GridMapError(f"barred is {barred.dtype} {barred.shape}; allowed: bool {moves.shape}, as moves")
+            moves = np.where(barred, np.uint8(most), moves)
+            object.__setattr__(self, "barred", barred.copy() if barred.any() else None)
+        object.__setattr__(self, "moves", moves)
 
     @classmethod
     def plain(cls, grid: GridMap) -> "Guidance":
@@ -83,7 +93,8 @@ class Guidance:
         if file.is_dir():
             raise GridMapError(f"guidance {shown(str(path))} cannot be written: it is a folder")
         with open(file, "wb") as file:
-            np.savez_compressed(file, moves=self.moves, unit=self.unit, turn=self.turn)
+            more: dict[str, Any] = {} if self.barred is None else {"barred": self.barred}
+            np.savez_compressed(file, moves=self.moves, unit=self.unit, turn=self.turn, **more)
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Guidance":
@@ -97,7 +108,7 @@ class Guidance:
                 what = f"{found[name].dtype} {found[name].shape}"
                 raise GridMapError(f"{where}: '{name}' is {what}; allowed: a whole number")
         try:
-            return cls(found["moves"], int(found["unit"]), int(found["turn"]))
+            return cls(found["moves"], int(found["unit"]), int(found["turn"]), found.get("barred"))
         except GridMapError as error:
             raise GridMapError(f"{where}: {error}") from None
 

@@ -19,6 +19,7 @@ from .fields.cost_to_go import FAR, FieldStore
 from .fields.distances import ANY, pair_costs
 from .fields.lanes import PaddedMap, footprint_free, parts_of
 from .fields.next_hops import Ground, ground_of
+from .fields.one_way import OneWay
 from .fields.repair import Change
 from .guidance import GUIDANCE, Guidance, suited
 from .motion import MOTIONS, Motion
@@ -105,6 +106,9 @@ class FleetPlanner:
     def _take_lanes(self, lanes=None):
         """Forget all fields and take lanes, by default the current ones."""
         self._set_lanes(lanes or self._lanes_now())
+        barred = self._guidance.barred
+        self._one_way = None if barred is None else OneWay(barred, self._map)
+        self._stepper.one_way = barred is not None
         on = self._lanes, self._stepper.paces.options, self._stepper.rules
         if self.device == "cpu":
             self._engine: Any = CpuFleet(*on)
@@ -424,6 +428,8 @@ class FleetPlanner:
         Raises GridMapError, SettingsError.
         """
         refuse_forked()
+        if self._guidance.barred is not None:
+            raise SettingsError("guidance has moves that nobody may make, `barred`; allowed for solve: None. Use step")
         return oneshot.solve_for(self, starts, goals, time_limit_s, seed, headings, assign, speeds, sizes)
 
     def hold_goals(self):
@@ -527,12 +533,22 @@ class FleetPlanner:
         agents = self._stepper.state.agents
         tiles = self._goal_tiles(goals)
         slots = self._fields.slots(tiles, deadline, 1, self._stepper.progress.since)
-        self._waiting = (slots < 0) & (tiles >= 0)
+        self._waiting, barred = (slots < 0) & (tiles >= 0), np.zeros(len(tiles), bool)
+        if self._one_way is not None:
+            stops = self._one_way.stops(agents, tiles, slots, self._engine, self._lanes)
+            barred, around = stops < 0, (stops >= 0) & (stops != tiles)
+            if around.any():
+                tiles = np.where(around, stops, tiles).astype(np.int32)
+                slots = self._fields.slots(tiles)
+            barred &= tiles >= 0
         changed = np.flatnonzero((tiles != agents.goal) | ((agents.slot < 0) & (slots >= 0)))
         agents.slot[:] = slots
         if not self._stepper.rules.holding:
             agents.slot[tiles == agents.tile] = -1  # who is there has nothing to do
-        agents.slot[self._map.cut_off(agents.tile, tiles, self._parts)] = -1  # its field leads nowhere
+        agents.slot[barred | self._map.cut_off(agents.tile, tiles, self._parts)] = -1  # its field leads nowhere
         agents.goal[:] = tiles
         agents.fresh[changed] = 1
         self._engine.rank(agents, self._stepper.state.ranked)
+        if self._one_way is not None:
+            told = agents, self._stepper.paces.options, self._stepper.state.ranked
+            self._one_way.leave_out(self._map.cols, *told)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import GpuPlannersError, shown
 from ..files import read_text_file, write_whole
-from ..fleet.guidance import MOST_COST, UNIT, Guidance, one_way
+from ..fleet.guidance import UNIT, Guidance, one_way
 from ..fleet.motion import COLS_AHEAD, ROWS_AHEAD
 from ..grid.maps.grid_map import GridMap
 from .messages import MessageError, checked, timestamp
@@ -97,13 +97,11 @@ class Layout:
         return x, y
 
     def guidance(self) -> Guidance | None:
-        """What moves cost, where that is not left to the fleet; moves that are forbidden cost most."""
+        """What moves cost, where that is not left to the fleet, and which ones nobody may make."""
         if self.costs is None and self.forbidden is None:
             return None
         costs = one_way(self.grid, UNIT).moves.copy() if self.costs is None else self.costs.copy()
-        if self.forbidden is not None:
-            costs[self.forbidden] = MOST_COST
-        return Guidance(costs, UNIT, 1)
+        return Guidance(costs, UNIT, 1, self.forbidden)
 
     def speed(self, one: Tile, other: Tile) -> float | None:
         """m/s that a vehicle may go from one tile to the next; None: no limit"""

@@ -171,3 +171,17 @@ def test_an_errand_that_nobody_can_do_waits_and_those_that_can_get_theirs(hall_o
     hall.wait_for("lift", state="FAILED")
     assert "simulated/a: an action failed" in hall.control.errands.by_id["lift"].text
     assert hall.state("paint") == "WAITING"
+
+
+def test_a_strict_lane_is_gone_around_however_long_that_is(hall_of):
+    costs = np.zeros((3, 44), np.uint8)
+    costs[[0, 2]], costs[1, [0, -1]] = 1, 1
+    corners = [{"x": x, "y": y} for x, y in ((3.0, 2.0), (4.0, 2.0), (4.0, 3.0), (3.0, 3.0))]
+    lane = {"zoneId": "z", "zoneType": "DIRECTED", "vertices": corners, "direction": np.pi, "limitation": "STRICT"}
+    hall = hall_of(costs, zones={"mapId": "map", "zoneSetId": "one", "zones": [lane]}, rules={"step_s": 0.3})
+    row = next(r for r in (0, 2) if hall.control.layout.forbidden[r].any())
+    one, places = hall.add("one", (row, 2), speed=6.0), []
+    hall.wait(lambda: hall.control.fleet.on_map == 1)
+    give(hall, "a", (f"{row}_6", []))
+    hall.wait(lambda: places.append(one.pose[0]) or hall.state("a") == "DONE", 120)
+    assert max(places) > 40, "the short way is 4 tiles, 30 of which the planner takes to be a move against the lane"

@@ -54,6 +54,7 @@ class Stepper:
 
     def __init__(self, padded: PaddedMap, motion: Motion, settings: Settings):
         self._map, self._motion, self._settings = padded, motion, settings
+        self.one_way = False  # are there moves that nobody may make? Then agents move by options alone
         self.near = padded.near  # so far apart two agents are too near
         self.paces = Paces((speed_of(motion, settings),), motion, settings.least_horizon, padded.cols)
         near, plain = (padded.clearance, padded.layer), self._is_plain(self.paces)
@@ -146,7 +147,7 @@ class Stepper:
         self._note_pace(nothing_to_do, lanes.unit)
         priorities.note(agents, progress, nothing_to_do, lanes.unit)
         by_paths, leading = self._has_windows(nothing_to_do, lanes, until), NOBODY_LEADS
-        if self.near == 0 and self.paces.one_tick:
+        if self.near == 0 and self.paces.one_tick and not self.one_way:
             state = agents, progress, nothing_to_do, self.broken, lanes.free, self.steps
             leading = self._deadlocks.leading(*state, in_time, by_paths)
         if by_paths and not len(leading):
@@ -193,7 +194,7 @@ class Stepper:
     def may_plan_paths(self, lanes: Lanes) -> bool:
         """Are agents such that they plan whole paths where there is time?"""
         count, free = np.count_nonzero(self.state.agents.there), np.count_nonzero(lanes.free)
-        plain = self.near == 0 and self.paces.one_tick and not self.rules.holding
+        plain = self.near == 0 and self.paces.one_tick and not self.rules.holding and not self.one_way
         few = 0 < count <= min(MOST_WINDOWS, FULL * free)
         fits = lanes.free.size * (WINDOW + 1) * 4 <= self._settings.memory_limit_bytes // SEARCH_SHARE
         return bool(plain and few and fits and self._jams < len(JAM_STEPS) and self._settings.neighbourhood_search)
