@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import GpuPlannersError, SettingsError, error_text, one_line, shown
 from ..fleet.dispatch import Task
+from ..fleet.execution.dynamics import Dynamics
 from ..fleet.execution.places import Lanes
 from ..fleet.execution.running import RunningFleet
 from ..fleet.execution.tasks import FleetTasks
@@ -227,6 +228,9 @@ class FleetControl:
                 f"drives up to {sheet.speed:g} m/s; places that it cannot have come to by {fastest:g} m/s are doubted: "
                 "make step_s shorter"
             )
+        if sheet.speed > 0:
+            limits = sheet.speed, sheet.acceleration or math.inf, sheet.deceleration or math.inf
+            self.fleet.take_dynamics({vehicle.id: Dynamics(*limits)})
         vehicle.composer.most = min(self.speaking.most_nodes, sheet.most_nodes or self.speaking.most_nodes)
 
     # ---- what the fleet is told ----

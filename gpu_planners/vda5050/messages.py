@@ -132,7 +132,13 @@ def factsheet_rule(version: Version) -> dict[str, Any]:
     """What is read of the factsheet."""
     return {
         "typeSpecification": {"seriesName": str, "supportedZones?": [str]},
-        "physicalParameters": {version.word("speed"): float, "width": float, "length": float},
+        "physicalParameters": {
+            version.word("speed"): float,
+            version.word("acceleration") + "?": float,
+            version.word("deceleration") + "?": float,
+            "width": float,
+            "length": float,
+        },
         "protocolLimits": {version.word("arrays"): {"order.nodes?": int, "node.actions?": int}},
         "protocolFeatures": {
             version.word("actions"): [
@@ -209,6 +215,8 @@ class Factsheet:
     most_actions: int
     actions: dict[tuple[str, str], tuple[str, ...]]
     zones: tuple[str, ...]
+    acceleration: float = 0.0
+    deceleration: float = 0.0
 
 
 def opened(payload: bytes) -> dict[str, Any]:
@@ -316,6 +324,7 @@ def read_factsheet(message: dict[str, Any], version: Version) -> Factsheet:
             for scope in one["actionScopes"]
         },
         tuple(kind.get("supportedZones") or ()),
+        *(float(body.get(version.word(name)) or 0.0) for name in ("acceleration", "deceleration")),
     )
 
 

@@ -11,6 +11,8 @@ WORDS = {  # what is meant: its name in 2.1, in 3.0
     "broken": ("CONNECTIONBROKEN", "CONNECTION_BROKEN"),
     "edge speed": ("maxSpeed", "maximumSpeed"),
     "speed": ("speedMax", "maximumSpeed"),
+    "acceleration": ("accelerationMax", "maximumAcceleration"),
+    "deceleration": ("decelerationMax", "maximumDeceleration"),
     "arrays": ("maxArrayLens", "maximumArrayLengths"),
     "actions": ("agvActions", "mobileRobotActions"),
     "noOrderToCancel": ("noOrderToCancel", "NO_ORDER_TO_CANCEL"),

@@ -1,6 +1,6 @@
 """What the agents of a running fleet have really done, who stands, and where nobody may be sent because of that."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ from ...grid.maps.grid_map import GridMap
 from ..action_graph import ActionGraph
 from ..motion import MOTIONS
 from .bars import ANYTHING, Bars, between
+from .dynamics import Dynamics, ends_of, profiles_of
 from .kept import Kept, StateFile, marks_of
 from .known import STILL, KnownAgents, agent_text
 from .places import AGENT, new_agent
@@ -30,6 +31,7 @@ class FollowedFleet(KnownAgents):
     def __init__(self, values: Rules) -> None:
         super().__init__(values)
         self.clashes: dict[str, str] = {}
+        self._dynamics: dict[str, Dynamics] = {}
         self._closed: Any = None
         self._bars = Bars()
         self._file: StateFile | None = None
@@ -57,7 +59,29 @@ class FollowedFleet(KnownAgents):
         return self._agents["there"] & (self._graph.allowed > 0) & late
 
     def _lasts(self):
-        return lasts(self._graph, self._values.fleet)
+        """(numbers,) steps until one can see that an agent has done what it may do next; by its dynamics, if known"""
+        found = lasts(self._graph, self._values.fleet)
+        some = np.array([k for k, id in enumerate(self._ids) if id in self._dynamics], np.int64)
+        if not len(some):
+            return found
+        seconds = self._ends(some)
+        moves = (np.diff(self._graph.tiles[some], axis=1) != 0).any(axis=2)
+        moves &= np.arange(seconds.shape[1]) < self._graph.allowed[some, None]
+        # who tells no heading must have moved after its turns
+        first = np.where(self._graph.blind[some] & moves.any(axis=1), moves.argmax(axis=1), 0)
+        found = found.astype(float)
+        found[some] = np.maximum(seconds[np.arange(len(some)), first] / self._values.step_s, 1.0)
+        return found
+
+    def _ends(self, numbers):
+        """(K, most) seconds after which agents (K,), whose dynamics are known, have done each action, from a stand"""
+        graph, profiles = self._graph, profiles_of([self._dynamics[self._ids[k]] for k in numbers.tolist()])
+        given = graph.tiles[numbers], graph.headings[numbers], graph.allowed[numbers]
+        return ends_of(*given, profiles, self._grid.resolution)
+
+    def take_dynamics(self, dynamics: Mapping[str, Dynamics]) -> None:
+        """How robots drive from now on, as they are loaded: an agent counts as late by its own dynamics."""
+        self._dynamics |= dynamics
 
     # ---- what agents have done ----
 

@@ -100,6 +100,7 @@ class Told(NamedTuple):
 
     tiles: (K, 2) where it is, then after each action that it may do; planned: (L, 2) those after these
     goal: (2,) tile, -1: none; reached: has it been there? stands: is it taken to stand where it is?
+    seconds: that it takes for all that it may do, from a stand, by its dynamics; NaN: these are not known
     """
 
     tiles: np.ndarray
@@ -107,6 +108,7 @@ class Told(NamedTuple):
     goal: np.ndarray
     reached: bool
     stands: bool
+    seconds: float = math.nan
 
 
 def coarser(grid: GridMap, tile_size: float) -> GridMap:

@@ -12,6 +12,7 @@ fit again, or have shown it in one place for `silent_after_s`.
 Times are seconds of the node's clock.
 """
 
+import math
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -417,6 +418,7 @@ class RunningFleet(FollowedFleet):
             agent["goal"].copy(),
             bool(agent["reached"]),
             bool(agent["stands"]),
+            float(self._ends(np.array([number]))[0].max(initial=0.0)) if id in self._dynamics else math.nan,
         )
 
     def _told(self, numbers, now, took):
