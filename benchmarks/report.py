@@ -94,6 +94,8 @@ HEADINGS = {
     "worst_jerk": "jerk",
     "points": "points",
     "leaving": "leave it",
+    "off_mm": "off, mm",
+    "off_mrad": "off, mrad",
     "fraction": "fraction",
     "ended": "ended by",
     "motions": "motions /s",

@@ -1,8 +1,11 @@
 """The action ~/move: a request of ~/plan_motion whose motion is executed."""
 
+from contextlib import suppress
+
 from gpu_planners_msgs.action import Move
 from gpu_planners_msgs.srv import PlanMotion
 
+from ...errors import GpuPlannersError
 from ..common.actions import LongAction
 from . import codes
 from .arm_services import ArmServices
@@ -33,7 +36,7 @@ def offer_move(arm: ArmServices) -> None:
         replans, replaces = int(goal.request.replans), arm.values.goals_while_moving != "none"
         group = group_of(goal.request)
         # the way from a motion under way keeps none
-        bound = constraints_of(goal.request) or arm.scene.holds_together(group)
+        bound = constraints_of(goal.request) or _in_several_hands(arm, group)
         plan_from = None if bound else plan
         task = Task("~/move", replans, plan, feed_back, end, group=group, plan_from=plan_from, replaces=replaces)
         arm.executing.start(task)
@@ -41,3 +44,10 @@ def offer_move(arm: ArmServices) -> None:
 
     action = LongAction(arm.node, Move, "~/move", accept)
     arm.executing.on_stop(action.cancel_all)
+
+
+def _in_several_hands(arm, group):
+    """Does the group hold an object in several hands? An unknown one is refused when it is planned."""
+    with suppress(GpuPlannersError):
+        return arm.scene.in_several_hands(arm.scene.group_named(group))
+    return False

@@ -294,11 +294,6 @@ class PlanningScene:
             motion.scene, motion.judged = state, zero
         return met
 
-    def holds_together(self, group: str = "") -> bool:
-        """Do several links that a group's joints move hold one object?"""
-        held = any(one.held_by or one.touch_links for one in self.objects.carried.values())
-        return self.robot is not None and held and bool(grips(self.objects, self.described(self.group_named(group))))
-
     def require_robot(self) -> RobotModel:
         """The robot; RequestError while there is none."""
         if self.robot is None:

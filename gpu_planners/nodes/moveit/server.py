@@ -263,7 +263,7 @@ class MoveItServer:
         replaces = self._arm.values.goals_while_moving == "all"
         # the way from a motion under way keeps to no line, and to no constraint
         bound = kind is not MoveGroup or first.planner_id in INDUSTRIAL or first.path_constraints != Constraints()
-        bound = bound or self._scene.holds_together(group)
+        bound = bound or self._scene.in_several_hands(group)
         told, plan_from = _feedback(goal, kind), None if bound else plan
         task = Task("move_group", replans, plan, told, end, group=group, plan_from=plan_from, replaces=replaces)
         return self._longer(task)
