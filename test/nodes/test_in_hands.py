@@ -1,6 +1,8 @@
 """An object in both hands of two Pandas: plans of both arms keep it there, by MoveIt's messages and ours; the poses are
 pinocchio's."""
 
+import time
+
 import pytest
 
 pytest.importorskip("moveit_msgs.msg", reason="the ROS package moveit_msgs is not installed")
@@ -67,6 +69,14 @@ def tray():
     return message, T
 
 
+def wait_until_compiled(node, request):
+    """The search that keeps something, which the node compiles beside itself."""
+    end = time.monotonic() + 600
+    while "compil" in node.move(request)[1].error_code.message:
+        assert time.monotonic() < end, "timed out"
+        time.sleep(0.2)
+
+
 def moved(T, x, z):
     T = T.copy()
     T[:3, 3] += x, 0.0, z
@@ -79,6 +89,7 @@ def test_moveit_plans_a_tray_in_both_hands(node):
     message, T = tray()
     node.apply(messages.scene(attach=[message]))
     goal = messages.pose_goal("tray", moved(T, 0.15, 0.1), "table")
+    wait_until_compiled(node, motion("both_arms", goal, begin=of_both(READY, READY)))
     asked, path, _ = planned(node, "both_arms", goal, begin=of_both(READY, READY), allowed_planning_time=20.0)
     assert asked == NAMES
     assert_kept(path)
