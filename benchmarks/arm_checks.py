@@ -4,7 +4,7 @@ import numpy as np
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf
 
-from . import coal_peer, mujoco_peer
+from . import coal_peer, hpp_peer, mujoco_peer
 from .harness import Benchmark, Row, median, places, progress, seconds
 from .problems import add_obstacles, load_problems, robot_files
 
@@ -64,7 +64,31 @@ def motions(context):
                 Row(case, f"gpu_planners, {device}{where}", _spread(each) | {"free": float(np.mean(valid))}, each)
                 for where, each in rates.items()
             ]
-    return rows
+    return rows + _hpp_rows(context, robot)
+
+
+def _hpp_rows(context, robot):
+    """hpp-core proves whole motions, too; its verdicts are compared with ours."""
+    if missing := hpp_peer.unavailable():
+        return [Row("continuous", "hpp-core, one core", note=missing)]
+    rates, free, differing, count = {}, [], 0, 50 if context.quick else 200
+    for problem in progress(_scenes(context), "motions, hpp-core"):
+        rng, checker = np.random.default_rng(problem.index), _checker(robot, problem, "cpu")
+        q_from = rng.uniform(robot.lower, robot.upper, (20 * count, robot.dof))
+        q_from = q_from[checker.configurations_valid(q_from)][:count]
+        q_to = stepped(rng, q_from, robot)
+        ours = checker.motions_valid(q_from, q_to)
+        for kind, (rate, theirs) in hpp_peer.measured(robot, checker.world, q_from, q_to).items():
+            rates.setdefault(kind, []).append(rate)
+            free.append(theirs.mean())
+            differing += int((theirs != ours).sum())
+    note = f"{differing} verdicts of {count * len(free)} differ from ours"
+    return [
+        Row(
+            "continuous", f"hpp-core, {kind}, one core", _spread(each) | {"free": float(np.mean(free))}, each, note=note
+        )
+        for kind, each in rates.items()
+    ]
 
 
 def stepped(rng, q, robot):
@@ -195,7 +219,8 @@ BENCHMARKS = (
     Benchmark(
         "motions",
         "Motion checks per second",
-        "Straight joint-space motions of 0.5 rad from free configurations, the same scenes, float32 arrays likewise.",
+        "Straight joint-space motions of 0.5 rad from free configurations, the same scenes, float32 arrays likewise. "
+        "hpp-core proves whole motions as well; its hulls are triangle meshes, its seconds those of its thread.",
         RATE | {"free": "share"},
         motions,
     ),
