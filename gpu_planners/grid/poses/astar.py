@@ -17,7 +17,7 @@ import numpy as np
 
 from ...device import lean_njit, njit
 from . import bound
-from .bound import Passable, Point, bound_at, settle, sow
+from .bound import Passable, Point, bound_at, row_and_col, settle, sow
 from .buckets import BUCKET, USED, WAITING, emptied, grown, new_queue, pop, push, release, with_room
 from .cpu import CpuMap, box_of_both, new_box
 from .moves import UNITS
@@ -34,8 +34,8 @@ FIRST_ENDS = np.array([True, False, True, False])  # of a box
 
 
 class Memory(NamedTuple):
-    """Of each state, written by the searches one after the other: (states,) int64 number of the search and g; (states,)
-    uint8 which of the moves into its layer it came by."""
+    """Of each state, all layers of a place beside each other, written by the searches one after the other: (states,)
+    int64 number of the search and g; (states,) uint8 which of the moves into its layer it came by."""
 
     known: np.ndarray
     came: np.ndarray
@@ -90,7 +90,18 @@ class Search:
         value = np.full(layout.rows * layout.cols, bound.WALL, np.int32)
         queue = new_queue(1 << (4 * int(price.max()) + 2).bit_length())
         self._point = Point(
-            value, down, right, price, bound.norm_of(price), 0, layout.cols, 1, queue, np.zeros(1, np.int64)
+            value,
+            down,
+            right,
+            down * layout.cols + right,
+            price,
+            bound.norm_of(price),
+            0,
+            0,
+            layout.cols,
+            1,
+            queue,
+            np.zeros(1, np.int64),
         )
         self._ahead = new_queue(1)
         self._stale: np.ndarray | None = new_box(layout)  # rows and words where the point robot's map is an older one
@@ -116,7 +127,8 @@ class Search:
         highest = int(ground.cost.max())
         jump = 2 * int(self._table.price.max()) * highest + 2
         shift = max(0, (jump // (MOST_BUCKETS - 2)).bit_length())
-        point = self._point._replace(start=int(starts[0]) % (layout.rows * layout.cols), times=least)
+        row, col = divmod(int(starts[0]) % (layout.rows * layout.cols), layout.cols)
+        point = self._point._replace(start_row=row, start_col=col, times=least)
         point = point._replace(queue=emptied(point.queue))
         point.notes[bound.LIMIT] = 0
         near, edge = self._perimeter(seeds, least)
@@ -125,8 +137,8 @@ class Search:
         ahead = self._ahead._replace(head=np.empty(1 << ((jump >> shift) + 2).bit_length(), np.int32), shift=shift)
         ahead = emptied(ahead)
         result = np.array([INFINITE, -1, 0], np.int64)
-        _begin(starts, near, point, ahead, memory, self._number, layout.rows)
-        while (outcome := _search(near, point, ahead, ground, memory, self._number, layout.rows, result)) != DONE:
+        _begin(starts, near, point, ahead, memory, self._number, layout.rows, layout.layers)
+        while (outcome := _search(near, point, ahead, ground, memory, self._number, result)) != DONE:
             if outcome == FULL_AHEAD:
                 ahead = grown(ahead)
             else:
@@ -248,27 +260,36 @@ def _left(layer, row, col, near, point):
             return value, True
     if near.whole:
         return np.int64(INFINITE), False
-    return bound_at(row * point.cols + col, point) + near.limit, False
+    return bound_at(row, col, point) + near.limit, False
+
+
+@lean_njit
+def _layer_row_col(at, layers, cols):
+    """Of a state, by its place in `Memory`."""
+    place, layer = row_and_col(at, layers)
+    row, col = row_and_col(place, cols)
+    return layer, row, col
 
 
 @njit
-def _begin(starts, near, point, ahead, memory, number, rows):
+def _begin(starts, near, point, ahead, memory, number, rows, layers):
     for k in range(len(starts)):
         state = starts[k]
         layer, row, col = state // (rows * point.cols), state // point.cols % rows, state % point.cols
         h, _ = _left(layer, row, col, near, point)
         if h < INFINITE:
-            memory.known[state], memory.came[state] = np.int64(number) << 32, START
+            at = (row * point.cols + col) * layers + layer
+            memory.known[at], memory.came[at] = np.int64(number) << 32, START
             ahead.notes[BUCKET] = min(ahead.notes[BUCKET], h >> ahead.shift)
-            push(state, 0, h, ahead)
+            push(at, 0, h, ahead)
 
 
 @njit
-def _search(near, point, ahead, ground, memory, number, rows, result):
+def _search(near, point, ahead, ground, memory, number, result):
     """Go on with a search -> DONE, or where there is no room. result: (3,) int64 the best g + what is left, its state
     inside the perimeter, how many states were opened"""
     known, came = memory
-    table, cols, area = ground.table, point.cols, rows * point.cols
+    table, cols, layers = ground.table, point.cols, len(ground.table.first) - 1
     stamp = np.int64(number) << 32
     while ahead.notes[WAITING] > 0 and ahead.notes[BUCKET] <= result[BEST] >> ahead.shift:
         bucket = ahead.notes[BUCKET]
@@ -280,28 +301,28 @@ def _search(near, point, ahead, ground, memory, number, rows, result):
         entry = pop(ahead)
         if entry < 0:
             continue
-        state, g = np.int64(ahead.item[entry]), np.int64(ahead.cost[entry])
+        at, g = np.int64(ahead.item[entry]), np.int64(ahead.cost[entry])
         release(entry, ahead)
-        if known[state] != stamp | g:
+        if known[at] != stamp | g:
             continue
-        layer, row, col = state // area, state // cols % rows, state % cols
+        layer, row, col = _layer_row_col(at, layers, cols)
         h, exact = _left(layer, row, col, near, point)
         if g + h >= result[BEST]:
             continue
         if (g + h) >> ahead.shift > bucket:
-            push(state, g, g + h, ahead)
+            push(at, g, g + h, ahead)
             continue
         if exact:
-            result[BEST], result[GOAL] = g + h, state
+            result[BEST], result[GOAL] = g + h, at
             continue
         result[OPENED] += 1
         word, bit = col >> 5, np.uint32(col & 31)
         for move in range(table.first[layer], table.first[layer + 1]):
-            if ground.free[table.plane[move], row, word] >> bit & np.uint32(1) == 0:
+            if ground.free[np.uint64(table.plane[move]), row, word] >> bit & np.uint32(1) == 0:
                 continue
             down, right = row + table.down[move], col + table.right[move]
             new = g + np.int64(table.price[move]) * ground.cost[down, right]
-            to = (np.int64(table.to[move]) * rows + down) * cols + right
+            to = np.uint64((down * cols + right) * layers + table.to[move])
             seen = known[to]
             if (seen >> 32 == number and seen & 0xFFFFFFFF <= new) or new >= result[BEST]:
                 continue
@@ -322,25 +343,27 @@ def _extended(array):
 
 @njit
 def _way_back(goal, ground, memory):
-    """-> moves from a state back (M,) int32, the state where they begin"""
+    """-> moves from a state, by its place in `memory`, back (M,) int32; number of the state where they begin"""
     table, (rows, cols) = ground.table, ground.cost.shape
-    moves, count, state = np.empty(256, np.int32), 0, np.int64(goal)
-    while memory.came[state] != START:
-        layer, row, col = state // (rows * cols), state // cols % rows, state % cols
-        move = table.into[table.into_first[layer] + memory.came[state]]
+    layers = len(table.first) - 1
+    moves, count, at = np.empty(256, np.int32), 0, np.int64(goal)
+    while memory.came[at] != START:
+        layer, row, col = _layer_row_col(at, layers, cols)
+        move = table.into[table.into_first[layer] + memory.came[at]]
         if count == len(moves):
             moves = _extended(moves)
         moves[count] = move
         count += 1
-        state = (np.int64(table.source[move]) * rows + row - table.down[move]) * cols + col - table.right[move]
-    return moves[:count], state
+        at = ((row - table.down[move]) * cols + col - table.right[move]) * layers + table.source[move]
+    layer, row, col = _layer_row_col(at, layers, cols)
+    return moves[:count], (layer * rows + row) * cols + col
 
 
 @njit
-def _way_on(state, near, ground):
-    """-> moves from a state inside the perimeter to the goal (M,) int32"""
-    table, (rows, cols) = ground.table, ground.cost.shape
-    layer, row, col = state // (rows * cols), state // cols % rows, state % cols
+def _way_on(goal, near, ground):
+    """-> moves from a state inside the perimeter, by its place in `Memory`, to the goal (M,) int32"""
+    table, cols = ground.table, ground.cost.shape[1]
+    layer, row, col = _layer_row_col(np.int64(goal), len(table.first) - 1, cols)
     moves, count, left = np.empty(256, np.int32), 0, _value(layer, row, col, near)
     while left > 0:
         for move in range(table.first[layer], table.first[layer + 1]):
