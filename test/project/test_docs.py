@@ -21,7 +21,7 @@ checker: CollisionChecker
 checkers: list[CollisionChecker]
 settings: rrt_connect.Settings
 start: Any; goal: Any; starts: Any; goals: Any; trajectory: Any; pose: Any; cells: Any; T_hand_cup: Any
-distances: Any; indices: Any; blocks: Any; T_root_grid: Any
+distances: Any; indices: Any; blocks: Any; T_root_grid: Any; shapes: Any; T_hand_tray: Any; T_root_left_hand: Any
 """
 
 
