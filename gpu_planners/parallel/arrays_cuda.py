@@ -5,6 +5,7 @@ Streams: what a caller has queued for an array of his is done before our work re
 legacy default stream. Our own work is done when a call returns, so any stream may read what comes back.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,14 @@ def new_array(shape: Any, dtype: Any) -> DeviceArray:
     """On the current device, with any content."""
     plain = cuda.device_array(shape, dtype)
     return as_device_array(plain)
+
+
+@functools.cache
+def stream_of(number: int) -> Any:
+    """A stream of a CUDA device for work of no checker. The default stream is no device's own: cuda-core takes it for
+    that of the device where it was used first."""
+    with cuda.gpus[number]:
+        return cuda.stream()
 
 
 def as_device_array(plain: Any) -> DeviceArray:

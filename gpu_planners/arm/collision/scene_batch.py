@@ -272,7 +272,7 @@ class SceneBatch(Sequence):
 
     @property
     def buffers(self) -> tuple[Any, Any]:
-        """(floats, ints) of all scenes, where they lie; scene i begins at `places`[i]."""
+        """(floats, ints) of all scenes, where they lie; `places` says where each begins."""
         return self._scenes.buffers
 
     @property

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arguments import array_of, checked
+from ...arguments import array_of, checked, lies_on_cuda
 from ...errors import ObstacleError, shown
 from ...ranges import GREATEST_LENGTH
 from ...settings import Described, setting
@@ -68,7 +68,7 @@ def grid_bricks(
 
     distances: (nx, ny, nz) floats, metres; voxel (i, j, k) spans (i, j, k) * size to (i + 1, j + 1, k + 1) * size in
         the frame of `pose`, and its distance is that of its middle; C order is fastest. An array on a CUDA device
-        (__cuda_array_interface__: torch, cupy) is looked at there; one bit for each voxel is copied to the host
+        (torch, cupy, jax, numba) is looked at there; one bit for each voxel is copied to the host
     size: edge length of a voxel, or (3,) along x, y and z, metres
     pose: (4, 4) of the grid's lowest corner
     rule: FieldRule, None: its defaults
@@ -129,7 +129,7 @@ def block_bricks(
 
 def _maker(distances: Any) -> Any:
     """The module that makes bits where the distances are."""
-    if not hasattr(distances, "__cuda_array_interface__"):
+    if not lies_on_cuda(distances):
         return voxel_bits
     from . import voxel_bits_cuda
 
@@ -166,8 +166,8 @@ def _field(name, distances, observed, axes):
 
 def _read(name, what, array, beside):
     """An array on the host, or as Numba's on a CUDA device, where the array `beside` it is, too."""
-    on_device = hasattr(beside, "__cuda_array_interface__")
-    if on_device != hasattr(array, "__cuda_array_interface__"):
+    on_device = lies_on_cuda(beside)
+    if on_device != lies_on_cuda(array):
         raise ObstacleError(f"'{name}': distances and observed must both lie on a CUDA device, or both on the host")
     return _maker(array).on_device(array) if on_device else array_of(f"'{name}': {what}", array, ObstacleError)
 

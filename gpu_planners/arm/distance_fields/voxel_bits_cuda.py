@@ -8,6 +8,7 @@ import numpy as np
 from numba import cuda
 
 from ...device import cuda_jit
+from ...parallel.arrays_cuda import number_of, stream_of, taken
 from .voxel_bits import WORD, may_be_occupied
 
 THREADS = 256
@@ -17,20 +18,22 @@ LANES = 0xFFFFFFFF
 
 def on_device(array: Any) -> Any:
     """An array as Numba's, on the device where it is."""
-    return cuda.as_cuda_array(array)
+    return taken(array, number_of(array))
 
 
 def grid_bits(distances, observed, least, most, unknown):
     """As voxel_bits.grid_bits."""
     nx, ny, nz = distances.shape
-    words = 2 * -(-nz // WORD)
-    bits = cuda.device_array((nx, ny, words), np.uint32)
-    blocks = -(-nx * ny * words * WARP // THREADS)
-    if blocks:
-        _kernels(distances.dtype.type)[0][blocks, THREADS](
-            distances, _flags(observed, 3), observed.size > 0, least, most, unknown, bits
-        )
-    return _on_host(bits)
+    words, number = 2 * -(-nz // WORD), number_of(distances)
+    with cuda.gpus[number]:
+        bits = cuda.device_array((nx, ny, words), np.uint32)
+        blocks, stream = -(-nx * ny * words * WARP // THREADS), stream_of(number)
+        if blocks:
+            _kernels(distances.dtype.type)[0][blocks, THREADS, stream](
+                distances, _flags(observed, 3), observed.size > 0, least, most, unknown, bits
+            )
+        stream.synchronize()
+        return _on_host(bits)
 
 
 def block_bits(blocks, distances, observed, least, most, unknown, shape):
@@ -38,12 +41,15 @@ def block_bits(blocks, distances, observed, least, most, unknown, shape):
     nx, ny, nz = shape
     n, words = distances.shape[1], 2 * -(-nz // WORD)
     start = np.full((nx, ny, words), 0xFFFFFFFF if unknown else 0, np.uint32)
-    bits = cuda.to_device(start)
-    count = len(blocks) * n**3
-    _kernels(distances.dtype.type)[1][-(-count // THREADS), THREADS](
-        cuda.to_device(blocks), distances, _flags(observed, 4), observed.size > 0, least, most, unknown, bits
-    )
-    return _on_host(bits)
+    count, number = len(blocks) * n**3, number_of(distances)
+    with cuda.gpus[number]:
+        bits, stream = cuda.to_device(start), stream_of(number)
+        places, flags = cuda.to_device(blocks), _flags(observed, 4)
+        _kernels(distances.dtype.type)[1][-(-count // THREADS), THREADS, stream](
+            places, distances, flags, observed.size > 0, least, most, unknown, bits
+        )
+        stream.synchronize()
+        return _on_host(bits)
 
 
 def _flags(observed, axes):

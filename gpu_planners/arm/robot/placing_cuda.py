@@ -10,7 +10,7 @@ from numba import cuda
 from ...arguments import refuse_joints
 from ...device import cuda_jit, resolve_device
 from ...errors import ConfigurationError, GpuPlannersError
-from ...parallel.arrays_cuda import new_array, number_of, taken, to_host
+from ...parallel.arrays_cuda import new_array, number_of, stream_of, taken, to_host
 from ...ranges import GREATEST_LENGTH
 from ..geometry.poses import POSE
 from .placing import RIGHT, Tree, given_pose, place_all, tree_of
@@ -52,8 +52,9 @@ def _placed(robot, q, of_frames):
         given = (out, none) if of_frames else (none, out)
         for first in range(0, n, ROWS):
             count = min(ROWS, n - first)
-            _place_kernel()[-(-count // THREADS), THREADS](q, *trees[number], work, *given, first, count)
-        cuda.default_stream().synchronize()
+            blocks, stream = -(-count // THREADS), stream_of(number)
+            _place_kernel()[blocks, THREADS, stream](q, *trees[number], work, *given, first, count)
+        stream_of(number).synchronize()
     return out
 
 
@@ -86,7 +87,9 @@ def goal_rows(poses: Any, device: str, reach: float, link: str) -> Any:
     T = T.reshape(1, 4, 4) if len(shape) == 2 else T
     with cuda.gpus[number]:
         rows, wrong = cuda.device_array((len(T), POSE), np.float64), cuda.to_device(np.full(1, len(T), np.int32))
-        _goal_kernel()[-(-len(T) // THREADS), THREADS](T, rows, wrong, reach)
+        stream = stream_of(number)
+        _goal_kernel()[-(-len(T) // THREADS), THREADS, stream](T, rows, wrong, reach)
+        stream.synchronize()
         first = int(wrong.copy_to_host()[0])
     if first < len(T):
         raise GpuPlannersError(
@@ -108,7 +111,9 @@ def first_rows(q: Any, device: str, robot: Any, count: int, most: float) -> Any:
         )
     with cuda.gpus[number]:
         rows, wrong = cuda.device_array(shape, np.float64), cuda.to_device(np.zeros(1, np.int32))
-        _first_kernel()[-(-count // THREADS), THREADS](q, rows, wrong, most)
+        stream = stream_of(number)
+        _first_kernel()[-(-count // THREADS), THREADS, stream](q, rows, wrong, most)
+        stream.synchronize()
         bad = bool(wrong.copy_to_host()[0])
     if bad:
         refuse_joints("seed_q", to_host(q).astype(np.float64), robot.joint_names, most)

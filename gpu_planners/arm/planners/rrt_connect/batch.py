@@ -179,7 +179,8 @@ def spread_batch(
     if executor is None:
         batch = batch._replace(whole=batch.whole._replace(stop=stop))
         for checker in distinct:  # threads that pack scenes take turns, and would pack one twice
-            _ = checker.scene_parts
+            if getattr(checker, "batch", None) is None:  # those of a SceneBatch are packed
+                _ = checker.scene_parts
     try:
         parts = list(spread(split, executor, names, progress))
     except BaseException:  # also Ctrl-C, which threads do not see
