@@ -218,6 +218,7 @@ def _add_vda5050(commands):
     _add(what, "--errands", "FILE", "errands to begin with, JSON", type=_file)
     _add(what, "--until-done", None, "end when all errands are over", action="store_true")
     _add(what, "--zones", "FILE", "a zoneSet of VDA 5050 3.0, JSON", type=_file)
+    _add(what, "--doors", "FILE", "doors, JSON: [{doorId, nodes}]; closed until a message says otherwise", type=_file)
     _add(what, "--layout", "ID", "which layout of a LIF, where it has several", default="")
     _add(what, "--tile-size", "METRES", "side of a tile (default: a cell of the map)", type=float, default=0.0)
     _add_list(what, "--set", "NAME=VALUE", "of the fleet, as the node's parameters: step_s=0.8 clearance=0.1")

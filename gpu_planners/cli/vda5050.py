@@ -22,7 +22,7 @@ def run(options: argparse.Namespace, _rest: list[str]) -> None:
     from ..compiling import fleet_parts, is_compiled
     from ..vda5050.control import FleetControl
     from ..vda5050.errands import read_errands
-    from ..vda5050.layout import write_lif
+    from ..vda5050.layout import read_doors, write_lif
     from ..vda5050.settings import FleetRules, Speaking
     from ..vda5050.zones import read_zones
 
@@ -42,7 +42,8 @@ def run(options: argparse.Namespace, _rest: list[str]) -> None:
     if not options.quiet and not is_compiled(steps.what):
         print("what the fleet needs is compiled first, once on a machine", file=sys.stderr, flush=True)
     steps.run()
-    control = FleetControl(layout, address, rules, speaking, versions, zones)
+    doors = read_doors(options.doors, layout) if options.doors else None
+    control = FleetControl(layout, address, rules, speaking, versions, zones, doors)
     for errand in errands:
         control.submit(errand)
     vehicles = _simulated(options.simulate, address, versions, control) if options.simulate else []

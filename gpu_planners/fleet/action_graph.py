@@ -61,6 +61,11 @@ class ActionGraph:
         self.tiles, self.headings = np.zeros((0, most + 1, 2), np.int64), np.zeros((0, most + 1), np.int64)
         self._turn = np.zeros((0, most + 1, self._covers.shape[1]), np.int64)  # numbers of the visits of a state
 
+    @property
+    def there(self) -> np.ndarray:
+        """(N,) bool, who holds tiles?"""
+        return self._there
+
     def _covered(self, tiles, agents):
         """(K, 2) tiles of agents (K,) -> (K, C) numbers of the tiles that they keep others from there"""
         return self._covered_by(tiles, self._kind[agents])

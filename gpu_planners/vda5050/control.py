@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import GpuPlannersError, SettingsError, error_text, one_line, shown
 from ..fleet.dispatch import Task
+from ..fleet.execution.doors import Doors
 from ..fleet.execution.dynamics import Dynamics
 from ..fleet.execution.places import Lanes
 from ..fleet.execution.running import RunningFleet
@@ -22,7 +23,7 @@ from ..fleet.execution.tasks import FleetTasks
 from .broker import Address, Arrived, Broker
 from .charging import Charging
 from .errands import ACTING, Errand, ErrandError, Errands, errand_of, needs_of
-from .layout import Layout
+from .layout import Layout, Tile
 from .messages import MessageError, check_header, checked, opened, read_connection, read_factsheet, read_state
 from .orders import Composer
 from .settings import FleetRules, Speaking
@@ -43,7 +44,7 @@ class FleetControl:
     """A fleet of vehicles behind a broker.
 
     layout: what they drive on; rules: of the fleet and its tasks; speaking: of messages; versions: of "2.1" and "3.0"
-    zones: a zoneSet of 3.0, as its topic has it
+    zones: a zoneSet of 3.0, as its topic has it; doors: {doorId: tiles}, closed until a message says otherwise
 
     vehicles: {id: Vehicle}; faults: {who or what: text} what is wrong now, refused messages among them
     counts: how many messages were taken, refused, old
@@ -57,6 +58,7 @@ class FleetControl:
         speaking: Speaking,
         versions: Sequence[str] = tuple(VERSIONS),
         zones: dict[str, Any] | None = None,
+        doors: dict[str, list[Tile]] | None = None,
     ) -> None:
         self.rules, self.speaking = rules, speaking
         self.layout = self._base = layout
@@ -83,6 +85,8 @@ class FleetControl:
         self.telling = Telling(self.broker, self.fleet, self.errands, speaking, rules.silent_after_s)
         self.charging = Charging(self.tasks, self.fleet, self.telling, speaking.answer_s)
         self.take_zones(zones)
+        if doors:
+            self.fleet.doors = Doors({name: np.array(tiles) for name, tiles in doors.items()}, layout.grid.shape)
         try:
             self.errands.load()
         except GpuPlannersError:
@@ -352,7 +356,7 @@ class FleetControl:
             self.telling.ask(vehicle, action, time.monotonic())
 
     def _take_errands(self, payload, now):
-        """A message of whoever gives errands: errands, cancel, prioritize, pause, resume, zoneSets."""
+        """A message of whoever gives errands: errands, cancel, prioritize, pause, resume, zoneSets, doors."""
         faults = []
         try:
             message = opened(payload)
@@ -366,6 +370,7 @@ class FleetControl:
             ("pause", lambda one: self.ask(one, "startPause")),
             ("resume", lambda one: self.ask(one, "stopPause")),
             ("zoneSets", self.take_zones),
+            ("doors", self._take_door),
         ):
             several = message.get(word, [])
             if not isinstance(several, list):
@@ -381,6 +386,10 @@ class FleetControl:
         self.faults.pop("errands", None)
         if faults:
             self.faults["errands"] = one_line("; ".join(faults))
+
+    def _take_door(self, told):
+        checked(told, {"doorId": str, "open": bool})
+        self.fleet.tell_door(told["doorId"], told["open"])
 
     def _follow_errands(self, now):
         """Find out who has done what there is to do at its stop."""
@@ -443,9 +452,15 @@ class FleetControl:
         return {
             "vehicles": {id: vehicle.told(self._does(id)) for id, vehicle in self.vehicles.items()},
             "errands": {id: errand.told(self.layout) for id, errand in self.errands.by_id.items()},
+            "doors": self._doors(),
             "faults": [*self.all_faults()],
             "counts": self.counts | {"orders": self.telling.orders},
         }
+
+    def _doors(self):
+        """{doorId: is it asked to be open, is it open?}"""
+        doors, wanted = self.fleet.doors, set(self.fleet.wanted_doors())
+        return {name: {"wanted": name in wanted, "open": name in doors.open} for name in (doors.tiles if doors else ())}
 
     def _does(self, id):
         errand = self.errands.of(id)

@@ -273,3 +273,21 @@ def _edge(layout, one, other, vehicle_types):
         "endNodeId": names[1],
         "vehicleTypeEdgeProperties": kinds,
     }
+
+
+def read_doors(path: str | os.PathLike, layout: Layout) -> dict[str, list[Tile]]:
+    """Doors of a JSON file, [{doorId, nodes: [...]}] -> {doorId: tiles}. Raises LayoutError that names the file."""
+    where = f"doors {shown(str(path))}"
+    try:
+        content = json.loads(read_text_file(path, "doors", LayoutError, MOST_BYTES))
+        every = checked(content, [{"doorId": str, "nodes": [str]}])
+    except (ValueError, MessageError) as error:
+        raise LayoutError(f"{where}: {error}") from error
+    found: dict[str, list[Tile]] = {}
+    for one in every:
+        tiles = [layout.tile(node) for node in one["nodes"]]
+        if None in tiles or one["doorId"] in found:
+            bad = one["nodes"][tiles.index(None)] if None in tiles else one["doorId"]
+            raise LayoutError(f"{where}: door {one['doorId']!r}: {bad!r}; allowed: nodes of the layout, each door once")
+        found[one["doorId"]] = [tile for tile in tiles if tile is not None]
+    return found

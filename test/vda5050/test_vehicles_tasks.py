@@ -185,3 +185,28 @@ def test_a_strict_lane_is_gone_around_however_long_that_is(hall_of):
     give(hall, "a", (f"{row}_6", []))
     hall.wait(lambda: places.append(one.pose[0]) or hall.state("a") == "DONE", 120)
     assert max(places) > 40, "the short way is 4 tiles, 30 of which the planner takes to be a move against the lane"
+
+
+def test_a_vehicle_waits_at_a_door_until_it_is_open(hall_of):
+    costs = np.ones((3, 9), np.uint8)
+    costs[[0, 2], 4] = 0
+    hall = hall_of(costs, doors={"fire": [(1, 4)]})
+    one = hall.add("one", (1, 0))
+    listener = Listener(hall.address)
+    hall.wait(lambda: hall.control.fleet.on_map == 1)
+    assert hall.control.status()["doors"] == {"fire": {"wanted": False, "open": False}}
+    give(hall, "a", ("1_8", []))
+    hall.wait(lambda: hall.control.status()["doors"]["fire"]["wanted"])
+    hall.wait(lambda: one.pose[0] > 3.4)
+    time.sleep(1.5)
+    assert one.pose[0] < 3.6 and hall.state("a") == "UNDERWAY"
+    send(listener, doors=[{"doorId": "fire", "open": True}, {"doorId": "no", "open": True}])
+    hall.wait_for("a")
+    hall.wait(lambda: not hall.control.status()["doors"]["fire"]["wanted"])
+    assert "door 'no' is not known; allowed: fire" in hall.control.faults["errands"]
+    send(listener, doors=[{"doorId": "fire", "open": False}])
+    give(hall, "b", ("1_0", []))
+    hall.wait(lambda: hall.control.status()["doors"]["fire"]["wanted"] and one.pose[0] < 5.6)
+    time.sleep(1.0)
+    assert one.pose[0] > 5.4 and hall.least > SIDE
+    listener.broker.close()

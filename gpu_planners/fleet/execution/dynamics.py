@@ -13,7 +13,7 @@ import numpy as np
 
 from ...arguments import number
 
-MOST = 1e6
+MOST = 1e12  # in place of infinity
 QUARTER = math.pi / 2
 
 

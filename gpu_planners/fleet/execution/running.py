@@ -19,12 +19,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ...errors import GridMapError, one_line
+from ...errors import GridMapError, SettingsError, one_line, shown
 from ...grid.maps.grid_map import GridMap
 from ..guidance import Guidance
 from ..motion import MOTIONS
 from ..planner import FleetPlanner
 from .bars import Bars
+from .doors import Doors
 from .followed import MINUTE_S, UNSEEN, FollowedFleet, graph_for, most_actions, rules_of
 from .kept import StateFile
 from .known import agent_text
@@ -41,12 +42,13 @@ TOLD_AGAIN = 2.0  # times that an action takes: one whose agent has not moved by
 class RunningFleet(FollowedFleet):
     """The agents of a fleet, their goals and its planner.
 
-    guidance_fault: why guidance_file is not used
+    guidance_fault: why guidance_file is not used; doors: Doors of the map's tiles, or None
     """
 
     def __init__(self, values: Rules) -> None:
         super().__init__(values)
         self.guidance_fault = ""
+        self.doors: Doors | None = None
         self._now = -np.inf
         self._ticks = 0  # of the planner
         self._lanes: Lanes | None = None
@@ -201,7 +203,19 @@ class RunningFleet(FollowedFleet):
         return self._told(numbers, now, 0.0)
 
     def _allow(self):
-        self._graph.allow(self._off | self._doubted | self._faulty(), self.places.blocked)
+        blocked = self.places.blocked if self.doors is None else self.places.blocked | self.doors.shut()
+        self._graph.allow(self._off | self._doubted | self._faulty(), blocked)
+
+    def tell_door(self, name: str, is_open: bool) -> None:
+        """A door of `doors` is open from now on, or not. Raises SettingsError."""
+        if self.doors is None:
+            raise SettingsError(f"door {shown(name)} is not known; allowed: none")
+        self.doors.tell(name, is_open)
+        self._moved = True  # somebody may go on
+
+    def wanted_doors(self) -> list[str]:
+        """Doors that have to open, or to stay open."""
+        return [] if self.doors is None or not self._number else list(self.doors.wanted(self._graph))
 
     # ---- the step ----
 
