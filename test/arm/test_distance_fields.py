@@ -274,3 +274,22 @@ def test_fields_on_a_device_give_the_same_boxes(kind, unknown):
         one = block_bricks("b", indices, distances, 0.05, T_ROOT_GRID, rule, observed)
         other = block_bricks("b", indices, cuda.to_device(distances), 0.05, T_ROOT_GRID, rule, cuda.to_device(observed))
         assert (one.low == other.low).all() and (one.high == other.high).all() and len(one)
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_a_field_of_a_library_that_speaks_dlpack():
+    from numba import cuda
+
+    from gpu_planners.parallel.arrays_cuda import as_device_array
+
+    class Tensor:
+        def __init__(self, array):
+            self._array = as_device_array(cuda.to_device(array))
+            self.__dlpack__, self.__dlpack_device__ = self._array.__dlpack__, self._array.__dlpack_device__
+
+    distances = np.random.default_rng(5).uniform(-0.1, 0.35, (9, 20, 70)).astype(np.float32)
+    one, other = (grid_bricks("f", each, 0.05, T_ROOT_GRID) for each in (distances, Tensor(distances)))
+    assert (one.low == other.low).all() and (one.high == other.high).all() and len(one)
+    with pytest.raises(ObstacleError, match="both"):
+        grid_bricks("f", Tensor(distances), 0.05, T_ROOT_GRID, None, distances > 0)
