@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arguments import array_of, integers, refuse_rows, whole
-from ..errors import GridMapError
+from ..errors import GridMapError, SettingsError
 from ..grid.tiles import as_pairs
 from .motion import Motion, speed_of
 
@@ -79,7 +79,10 @@ def checked_speeds(speeds: ArrayLike | None, agents: int, motion: Motion, settin
 
 def all_sizes(settings, sizes) -> tuple[int, ...]:
     """Sides of the agents of a fleet: that of the settings, then the others, upward. Raises SettingsError."""
-    others = {whole(f"sizes[{k}]", size, 1, MOST_SIZE) for k, size in enumerate(sizes)}
+    given = array_of("sizes", sizes)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        raise SettingsError(f"sizes is {given.dtype} {given.shape}; allowed: whole numbers, (K,)")
+    others = {whole(f"sizes[{k}]", size, 1, MOST_SIZE) for k, size in enumerate(given.tolist())}
     return (settings.size, *sorted(others - {settings.size}))
 
 
