@@ -22,12 +22,12 @@ SWING = np.linspace(-1.2, 1.2, 49)  # rad that the door is turned, at the sphere
 POSTS = 3  # boxes among which the tool moves
 DRAWN = 2000  # configurations, of which the starts of motions are taken
 SCENES = 200  # tried for a problem
-WALKERS, STEPS, STRIDE = 32, 60, 0.15  # random walks from a start, in which goals lie: steps, each so long, rad or m
+WALKERS, STEPS, STRIDE = 16, 40, 0.15  # random walks from a start, in which goals lie: steps, each so long, rad or m
 FAR = 0.15  # m from the start, where the tool is at goals
 SAMPLES = 100  # of each segment, at which pinocchio looks
 TIME_LIMIT_S = 10.0
 LEFT = 1e-5  # m or rad: a motion that leaves its constraint by more does not keep it
-PROBLEMS, OF_PEERS = 10, 1  # of each robot and constraint; the first ones are for peers, too
+PROBLEMS, OF_PEERS = 5, 1  # of each robot and constraint; the first ones are for peers, too
 KINDS = {
     "cup upright within 0.1 rad": lambda robot, link, T: Tilt(robot, link, T[:3, :3].T @ UP, UP, TILT),
     "tool on a plane within 1 cm": lambda robot, link, T: _plane(robot, link, T),
