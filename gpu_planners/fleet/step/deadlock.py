@@ -254,12 +254,12 @@ class Deadlocks:
 
     def leading(
         self, agents: Agents, progress: Progress, nothing_to_do: np.ndarray, broken: np.ndarray, free: np.ndarray,
-        step: int, in_time: bool, by_paths: bool,
+        step: int, in_time: bool, only_lanes: bool,
     ) -> np.ndarray:  # fmt: skip
         """Look for groups, and for their plans. -> (K,) int agents that go first in this step
 
         in_time: must the step end in time? Then no group is made before the search is compiled
-        by_paths: do agents plan whole paths (window.py)? Then only those near lanes do
+        only_lanes: may only agents near lanes plan together, since others plan whole paths (window.py), or are packed?
         """
         obeying = (agents.there > 0) & (agents.still == 0) & (free[agents.tile] > 0)
         small = np.count_nonzero(obeying) <= FEW
@@ -277,7 +277,7 @@ class Deadlocks:
                 group.look_for(self._aim(group, progress), agents, progress, self._model, step)
             elif group.over:
                 self._end(group, step, 0)
-        self._begin(agents, progress, obeying & ~nothing_to_do, obeying, small, free, step, in_time, by_paths)
+        self._begin(agents, progress, obeying & ~nothing_to_do, obeying, small, free, step, in_time, only_lanes)
         for group in self._groups[:]:
             if group.search is not None:
                 self._search_on(group, agents, progress, step)
@@ -296,7 +296,7 @@ class Deadlocks:
             self._compiling.join()
         return not self._compiling.is_alive()
 
-    def _begin(self, agents, progress, on_the_way, obeying, small, free, step, in_time, by_paths):
+    def _begin(self, agents, progress, on_the_way, obeying, small, free, step, in_time, only_lanes):
         """Let the agent that has waited longest, if it is too long, plan with the nearest others."""
         # agents of a small fleet may push each other off their goals in turns
         waited = np.maximum(progress.stalled, progress.away) if small else progress.stalled
@@ -308,7 +308,7 @@ class Deadlocks:
         if self._map is None:
             self._map = _Map(free, self._width)
         if not small:
-            waited[~self._map.near_lane[agents.tile] & (by_paths | (waited < OPEN_PATIENCE))] = 0
+            waited[~self._map.near_lane[agents.tile] & (only_lanes | (waited < OPEN_PATIENCE))] = 0
         if waited.max(initial=0) < PATIENCE or not self._compiled(in_time):
             return
         worst, ground, numbers = int(np.argmax(waited)), self._map.ground, self._map.number[agents.tile]

@@ -149,7 +149,7 @@ class Stepper:
         by_paths, leading = self._has_windows(nothing_to_do, lanes, until), NOBODY_LEADS
         if self.near == 0 and self.paces.one_tick and not self.one_way:
             state = agents, progress, nothing_to_do, self.broken, lanes.free, self.steps
-            leading = self._deadlocks.leading(*state, in_time, by_paths)
+            leading = self._deadlocks.leading(*state, in_time, by_paths or self._packed)
         if by_paths and not len(leading):
             values, order = engine.host_fields(agents.slot), self._order(nothing_to_do, NOBODY_LEADS)
             action = self._move_by_paths(values, lanes, order, until)
