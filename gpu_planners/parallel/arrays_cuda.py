@@ -46,8 +46,7 @@ def new_array(shape: Any, dtype: Any) -> DeviceArray:
 
 @functools.cache
 def stream_of(number: int) -> Any:
-    """A stream of a CUDA device for work of no checker. The default stream is no device's own: cuda-core takes it for
-    that of the device where it was used first."""
+    """A stream of a CUDA device, for work of no checker."""
     with cuda.gpus[number]:
         return cuda.stream()
 
@@ -58,37 +57,44 @@ def as_device_array(plain: Any) -> DeviceArray:
 
 
 def device_number(array: Any) -> int:
-    """Of the device where an array lies that has `__cuda_array_interface__`; of the current one where it is empty."""
+    """Of the device where an array lies that has `__cuda_array_interface__`. Numba's know the context that they were
+    made in; of others the driver is asked for their pointer's.
+
+    Raises DeviceError where nobody knows it, unless the machine has one device."""
+    if isinstance(array, DeviceNDArray):
+        return int(array.gpu_data.context.device.id)
     pointer = array.__cuda_array_interface__["data"][0]
-    if not pointer:
-        return int(cuda.get_current_device().id)
+    if len(cuda.gpus) == 1:
+        return 0
     attribute = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
     error, number = driver.cuPointerGetAttribute(attribute, driver.CUdeviceptr(pointer))
-    return int(number) if error == driver.CUresult.CUDA_SUCCESS else int(cuda.get_current_device().id)
+    if not pointer or error != driver.CUresult.CUDA_SUCCESS:
+        raise DeviceError(
+            "the driver does not know on which CUDA device an array lies; allowed: one that speaks DLPack"
+        )
+    return int(number)
 
 
 def number_of(array: Any) -> int:
     """Of the CUDA device where an array lies, of any library."""
-    device = dlpack.device_of(array)
+    device = None if isinstance(array, DeviceNDArray) else dlpack.device_of(array)
     return device_number(array) if device is None else device[1]
 
 
 def taken(array: Any, number: int) -> Any:
     """An array that lies on CUDA device `number`, of any library -> the same as an array of Numba's; see above for
     streams. Raises DeviceError for one that lies on another device, or that cannot be read as it is."""
-    with cuda.gpus[number]:
-        if isinstance(array, DeviceNDArray):
-            found = array
-            if array.stream:
-                array.stream.synchronize()
-        elif dlpack.device_of(array) is not None:
-            found = _by_dlpack(array)
-        else:
-            found = cuda.as_cuda_array(array)  # which waits for the stream that the array names
-        there = device_number(found)
+    there = number_of(array)
     if there != number:
         raise DeviceError(f"an array lies on cuda:{there}; allowed: arrays on cuda:{number}, which computes")
-    return found
+    with cuda.gpus[number]:
+        if isinstance(array, DeviceNDArray):
+            if array.stream:
+                array.stream.synchronize()
+            return array
+        if dlpack.device_of(array) is not None:
+            return _by_dlpack(array)
+        return cuda.as_cuda_array(array)  # which waits for the stream that the array names
 
 
 def to_host(array: Any) -> np.ndarray:
