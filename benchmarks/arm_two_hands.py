@@ -9,8 +9,9 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, rrt_connect
-from gpu_planners.arm.constraints import RelativePose
+from gpu_planners.arm.constraints import KeepingChecker, RelativePose
 from gpu_planners.arm.geometry.shapes import ConvexShape
+from gpu_planners.arm.planners.rrt_connect.planner import engine_for
 
 from . import coal_peer, robots
 from .arm_constraints import SAMPLES
@@ -137,7 +138,7 @@ def _row(rig, count):
     taken, off, points, lengths, contacts = [], [(0.0, 0.0)], [], [], 0
     for index in progress(range(count), "Baxter, a bar in both hands"):
         problem = Problem(robot, index)
-        problem.checker.warm_up()
+        engine_for(KeepingChecker(problem.checker, problem.rule))  # compiled, or loaded
         settings, began = rrt_connect.Settings(time_limit_s=TIME_LIMIT_S), time.perf_counter()
         found = rrt_connect.solve(
             problem.start, problem.goals, problem.checker, settings, index, constraints=problem.rule

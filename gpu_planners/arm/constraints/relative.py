@@ -15,7 +15,7 @@ from .volume import rigid
 
 POSITION, POSITIONS = 0.002, (1e-4, 1.0)  # m: how far `other` may be off, by default, and the range of that
 ROTATION, ROTATIONS = 0.02, (1e-3, 3.1)  # rad: by how much it may be turned
-SOLUTIONS = 8  # of each hand, that are tried for a pose
+SOLUTIONS = 16  # of each hand, that are tried for a pose: a closed chain joins few postures, so many goals help
 
 
 @checked()
@@ -71,17 +71,21 @@ class RelativePose(Constraint):
         return found if checker is None else found[np.asarray(checker.configurations_valid(found))]
 
     def carrying(
-        self, T_root_link: ArrayLike, checker: Any = None, seed_q: ArrayLike | None = None, solutions: int = SOLUTIONS
+        self,
+        T_root_link: ArrayLike,
+        checker: Any = None,
+        seed_q: ArrayLike | None = None,
+        solutions: int = SOLUTIONS**2,
     ) -> np.ndarray:
         """Configurations (K, dof), nearest to seed_q (dof,) first, that have `link` at a pose (4, 4) in the root frame
         and `other` at its pose to it: goals of a motion with an object in both hands.
 
         checker: as of `closed`; seed_q: default: the middle of the limits; solutions: how many, at most
         """
-        number("solutions", solutions, 1, 1000)
+        number("solutions", solutions, 1, SOLUTIONS**2)
         robot, T = self.robot, rigid("T_root_link", T_root_link)
         seed = (robot.lower + robot.upper) / 2 if seed_q is None else numbers("seed_q", seed_q, (robot.dof,))
-        first: Any = robot.inverse_kinematics(T, link=self.link, seed_q=seed, solutions=max(solutions, SOLUTIONS))
+        first: Any = robot.inverse_kinematics(T, link=self.link, seed_q=seed, solutions=SOLUTIONS)
         found = self.closed(first.q, checker)
         return found[np.argsort(np.linalg.norm(found - seed, axis=1), kind="stable")][:solutions]
 
