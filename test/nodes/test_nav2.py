@@ -20,8 +20,8 @@ from std_msgs.msg import Header
 
 from gpu_planners.errors import GridMapError
 from gpu_planners.grid import GridMap
+from gpu_planners.nodes.common import bond, map_messages
 from gpu_planners.nodes.common import map_codes as codes
-from gpu_planners.nodes.common import map_messages
 from gpu_planners.nodes.common.map_messages import Poses, pose_of
 from gpu_planners.nodes.common.map_scene import Frames
 from gpu_planners.nodes.common.parameters import read, ros_default, rules_of
@@ -754,4 +754,5 @@ def test_the_parameters_for_nav2_are_parameters_of_the_node():
     values = read(GridParameters, {name: ros_default(rule) for name, rule in known.items()} | given)
     assert given.keys() <= known.keys() and values.lifecycle and values.inflation_radius > values.footprint_radius > 0
     manager = sections["lifecycle_manager_navigation"]["ros__parameters"]
-    assert manager["bond_timeout"] == 0.0 and "planner_server" in manager["node_names"]
+    # as of Nav2's own nodes: the node keeps a bond
+    assert manager["bond_timeout"] == bond.TIMEOUT_S and "planner_server" in manager["node_names"]
