@@ -35,6 +35,7 @@ from .wave import flood, new_wave
 MOST_REPAIRED = 1 / 16  # changed blocks, of all: with more, planning anew takes less time (measured on 1024x1024)
 MOST_ITEMS = 2**31 - 1  # blocks of all fields together: int32
 BATCHES = 32  # at least about so many in a time limit
+MOST_NOTED = 1 << 16  # goals of searches
 FEW = 4  # agents of a plan that searches may answer on a CPU, one after the other
 
 
@@ -86,8 +87,8 @@ class Exact:
         self._most = max(1, min(limit // shape.field_bytes, MOST_ITEMS // shape.blocks.count))
         self._slot_of = OrderedDict()  # goal (row, col) -> slot; the goal used last comes last
         self._make_slots(0)
-        searching = self.device == "cpu" and TowardStart.fits(grid, limit)
-        self._toward = TowardStart(grid) if searching else None
+        self._may_search = self.device == "cpu" and TowardStart.fits(grid, limit)
+        self._toward: TowardStart | None = None  # made when it is first asked for
         # by goal (row, col): tiles that searches have opened since the map changed, as a share of the map's
         self._opened: dict[tuple[int, int], float] = {}
 
@@ -98,7 +99,7 @@ class Exact:
 
     def plan(self, starts: np.ndarray, goals: np.ndarray) -> PathSet:
         """Paths of agents from free tiles to free tiles. starts, goals: (N, 2) int32 [row, col]"""
-        if self._toward is not None and 0 < len(starts) <= FEW:
+        if self._may_search and 0 < len(starts) <= FEW:
             agents = zip(starts, np.broadcast_to(goals, starts.shape))
             each = (self._plan_one(start, goal) for start, goal in agents)
             return joined(each, starts, np.arange(len(starts)), self.grid.connectivity)
@@ -120,8 +121,11 @@ class Exact:
         key = tuple(goal.tolist())
         slot, opened = self._slot_of.get(key), self._opened.get(key, 0.0)
         if (slot is None or self._stale[slot].any()) and opened < 1:
-            paths = self._toward.find(start, goal)
-            self._opened[key] = opened + self._toward.opened / self.grid.costs.size if paths is not None else 1.0
+            toward = self._toward = self._toward or TowardStart(self.grid)
+            paths = toward.find(start, goal)
+            if len(self._opened) >= MOST_NOTED:
+                self._opened.clear()
+            self._opened[key] = opened + toward.opened / self.grid.costs.size if paths is not None else 1.0
             if paths is not None:
                 return paths
         return self._follow(start[None], self._slots(goal[None]))
