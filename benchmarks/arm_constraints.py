@@ -8,7 +8,7 @@ import time
 import numpy as np
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, rrt_connect
-from gpu_planners.arm.constraints import KeepingChecker, Position, Tilt, Volume, Within, all_of
+from gpu_planners.arm.constraints import Position, Tilt, Volume, Within, all_of
 
 from . import coal_peer, constraint_peers, robots
 from .harness import Benchmark, Row, median, percentile, progress, told
@@ -23,6 +23,7 @@ POSTS = 3  # boxes among which the tool moves
 DRAWN = 2000  # configurations, of which the starts of motions are taken
 SCENES = 200  # tried for a problem
 WALKERS, STEPS, STRIDE = 16, 40, 0.15  # random walks from a start, in which goals lie: steps, each so long, rad or m
+LOOKS = 0.25, 0.5, 0.75  # at places of a step whether it keeps the constraint
 FAR = 0.15  # m from the start, where the tool is at goals
 SAMPLES = 100  # of each segment, at which pinocchio looks
 TIME_LIMIT_S = 10.0
@@ -57,8 +58,8 @@ def _arc(robot, link, T):
 
 class Problem:
     """A start and a goal that keep a constraint, among posts. Which constraint follows from where the start has the
-    tool: so the start keeps it. The goal lies on a random walk from the start, of steps that are proven to be free and
-    to keep the constraint: so there is a way, while of two random configurations many are of parts that no way joins.
+    tool: so the start keeps it. The goal lies on a random walk from the start, of free steps that keep the constraint
+    where it is looked at: so there is a way, while of two random configurations many are of parts that no way joins.
     """
 
     def __init__(self, rig, kind, index):
@@ -88,14 +89,15 @@ class Problem:
 
     def _walked(self, rng):
         """(WALKERS * STEPS, dof) where random walks have been."""
-        keeping, q, places = KeepingChecker(self.checker, self.rule), np.repeat(self.start[None], WALKERS, axis=0), []
+        q, places = np.repeat(self.start[None], WALKERS, axis=0), []
         targets = rng.uniform(self.low, self.high, q.shape)
         for _ in range(STEPS):
             way = targets - q
             step = way * np.minimum(1.0, STRIDE / np.maximum(np.linalg.norm(way, axis=1), 1e-9))[:, None]
             ahead, found = self.rule.project(q + step)
             goes = found & (np.linalg.norm(ahead - q, axis=1) < 2 * STRIDE)
-            goes[goes] = keeping.motions_valid(q[goes], ahead[goes])
+            goes &= np.all([self.rule.satisfied(q + t * (ahead - q)) for t in LOOKS], axis=0)
+            goes[goes] = self.checker.motions_valid(q[goes], ahead[goes])
             q = np.where(goes[:, None], ahead, q)
             targets = np.where(goes[:, None], targets, rng.uniform(self.low, self.high, q.shape))
             places.append(q)
