@@ -131,6 +131,7 @@ def _lying_together(checkers):
     return *batch.buffers, batch.places[[checker.number for checker in checkers]]
 
 
+@functools.lru_cache(maxsize=256)  # a query asks for the same
 def _whole_rounds(first, batch, drawn, samples):
     """At which number of samples, `samples` or more, a round ends, if one ends at `drawn`."""
     sizes = SimpleNamespace(first=first, batch=batch)
