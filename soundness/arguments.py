@@ -702,7 +702,7 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "RobotModel": robot,
     "CollisionWorld": world,
     "CollisionChecker": checker,
-    "PlanningResults": lambda: gpu_planners.arm.rrt_connect.solve_batch([[0.0, 0.0]], [[0.1, 0.2]], checker()),
+    "PlanningResults": lambda: gpu_planners.arm.rrt_connect.solve_batch([[0.0, 0.0]] * 2, [[0.1, 0.2]] * 2, checker()),
     "SceneBatch": lambda: gpu_planners.arm.SceneBatch(robot(), world(), 2, "cpu"),
     "ConvexShape": shape,
     "GridMap": grid,

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from ...arguments import checked, number, numbers
 from ...errors import ConfigurationError
+from ..robot.inverse_kinematics import judge_of
 from ..robot.model import RobotModel
 from ..robot.tip import Tip
 from .constraint import Constraint
@@ -50,6 +51,7 @@ class RelativePose(Constraint):
         held: the link that stays where it is; default: `link`
         """
         q, stays = self._rows("q", q), self.link if held is None else held
+        judge = judge_of(self.robot, checker)
         if stays not in (self.link, self.other):
             raise ConfigurationError(f"held is '{stays}'; allowed: '{self.link}' or '{self.other}'")
         brought, T = (self.other, self.pose) if stays == self.link else (self.link, np.linalg.inv(self.pose))
@@ -68,7 +70,7 @@ class RelativePose(Constraint):
                 found = found[np.argsort(np.linalg.norm(found - q[rows], axis=1), kind="stable")]
         found, good = self.project(found)
         found = found[good]
-        return found if checker is None else found[np.asarray(checker.configurations_valid(found))]
+        return found if judge is None else found[np.asarray(judge(found))]
 
     def carrying(
         self,
@@ -84,6 +86,7 @@ class RelativePose(Constraint):
         """
         number("solutions", solutions, 1, SOLUTIONS**2)
         robot, T = self.robot, rigid("T_root_link", T_root_link)
+        judge_of(robot, checker)
         seed = (robot.lower + robot.upper) / 2 if seed_q is None else numbers("seed_q", seed_q, (robot.dof,))
         first: Any = robot.inverse_kinematics(T, link=self.link, seed_q=seed, solutions=SOLUTIONS)
         found = self.closed(first.q, checker)

@@ -167,7 +167,7 @@ def solve(
         firsts: Any = first_rows(seed_q, device, robot, len(goals), GREATEST_VALUE)
     else:
         firsts = _firsts(robot, seed_q, len(goals))
-    judge = _judge(robot, checker)
+    judge = judge_of(robot, checker)
     angle = math.inf if asked.position_only else asked.orientation_tolerance
     tolerances = Tolerances(asked.position_tolerance / packed.reach, angle)
     wanted = Wanted(asked.solutions, asked.seeds, asked.distinct)
@@ -233,7 +233,7 @@ def _firsts(robot, seed_q, count):
     return np.broadcast_to(q, (count, robot.dof))
 
 
-def _judge(robot, checker):
+def judge_of(robot: Any, checker: Any) -> Any:
     """The function (R, dof) -> (R,) bool that tells which configurations may be solutions; None: all."""
     if checker is None:
         return None

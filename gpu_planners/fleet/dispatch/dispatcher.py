@@ -219,13 +219,14 @@ class Dispatcher:
         faces = np.full(len(names), -1) if headings is None else headings
         faces = integers("headings", faces, (len(names),), f"({len(names)},)", GridMapError).astype(np.int64)
         charges = {robot: number(f"battery of {shown(robot)}", x, 0.0, 1.0) for robot, x in (batteries or {}).items()}
+        staying = {checked_name("keeping", name) for name in keeping}
         self._take_time(self.now + self._step if now is None else now)
 
         self._arrive(names, tiles, arrived)
         crew = Robots(names, tiles, faces)
         self._charge(crew, charges)
-        self._choose(crew, lambda: time.monotonic() - began < budget_s, set(keeping), able)
-        busy = self._pool.of_robot.keys() | set(keeping)
+        self._choose(crew, lambda: time.monotonic() - began < budget_s, staying, able)
+        busy = self._pool.of_robot.keys() | staying
         idle = [k for k, name in enumerate(names) if name not in busy and not self._stays.charges(name)]
         self._stays.park(crew, idle, self.fleet, self.now)
         self._commit()

@@ -98,7 +98,8 @@ def batch_of(starts: Iterable, goals: Iterable, checkers, settings: Settings, se
         raise SettingsError(
             "solve_batch got starts or goals that are no sequences; allowed: one entry for each problem"
         ) from None
-    checkers = list(checkers) if isinstance(checkers, Sequence) else [checkers] * len(starts)
+    one = not isinstance(checkers, Sequence) or isinstance(checkers, str | bytes)
+    checkers = [checkers] * len(starts) if one else list(checkers)
     if not len(starts) == len(goals) == len(checkers):
         raise SettingsError(
             f"solve_batch got {len(starts)} starts, {len(goals)} goals and {len(checkers)} checkers; "
