@@ -79,17 +79,17 @@ class CpuField:
         self._dirty = np.zeros(3 * blocks * layout.layers, np.int32)
         self._queue = np.zeros((QUEUE_ROWS, blocks), np.int32)
         self._memory = np.zeros(rounds.MEMORY, np.int32)
-        self._least = np.zeros(7, np.int32)
+        self._least = np.zeros(4, np.int32)
         self._own = np.zeros(self._members * layout.layers, np.int32)
         self._record = field_record(layout, on.cost, on.free, self._value, self._dirty)
 
     def make(self, seeds: np.ndarray):
         """Make it for goal states (n,), numbers in `value`."""
-        self._update(PoseOrders(NO_GOALS.ravel(), NEW, -1, np.asarray(seeds, np.int32), new_box(self._layout)))
+        self._update(PoseOrders(NO_GOALS.ravel(), NEW, np.asarray(seeds, np.int32), new_box(self._layout)))
 
     def repair(self, box: np.ndarray):
         """Bring it up to date where the map has changed."""
-        self._update(PoseOrders(NO_GOALS.ravel(), REPAIR, -1, np.zeros(0, np.int32), box))
+        self._update(PoseOrders(NO_GOALS.ravel(), REPAIR, np.zeros(0, np.int32), box))
 
     def _update(self, orders):
         def work(member):

@@ -65,8 +65,7 @@ class PoseWork(NamedTuple):
     goals: np.ndarray
     queue: np.ndarray
     worker: Worker
-    # (7,) int32: of three rounds the least value that waits, FAR: nothing does; the highest limit of the field; of
-    # three rounds the least value of the units that made offers in the round before
+    # (4,) int32: of three rounds the least value that waits, FAR: nothing does; the highest limit of the field
     least: np.ndarray
     own: np.ndarray  # (workers * layers,) int32 dirty words of the block that a worker works on
 
@@ -75,14 +74,12 @@ class PoseOrders(NamedTuple):
     """What is asked. goals: none, for `begin`
 
     task: NEW or REPAIR
-    stop_at: state that ends the work once all values up to a tenth above its own are exact, -1: none
     seeds: (n,) int32 states of the goal, free ones
     box: (4,) int32 rows and words that changed
     """
 
     goals: np.ndarray
     task: int
-    stop_at: int
     seeds: np.ndarray
     box: np.ndarray
 
@@ -246,7 +243,7 @@ def wait(block, k, work):
 @inner_njit
 def visit(block, withdrawing, limit, k, work):
     """Work on a block until none of its units has anything to offer below the limit."""
-    field, worker, lowest = work.field, work.worker, FAR
+    field, worker = work.field, work.worker
     blocks = (field.rows >> field.shift) * field.words
     row, word = (block // field.words) << field.shift, block % field.words
     given, own = (k % 2 * blocks + block) * field.layers, worker.number * field.layers
@@ -260,24 +257,20 @@ def visit(block, withdrawing, limit, k, work):
             bits = work.own[np.uint64(own + layer)]
             if bits != 0:
                 for i in range(1 << field.shift):
-                    if bits >> i & 1:
-                        least = FAR if withdrawing else least_of(layer, row + i, word, field)
-                        if withdrawing or least < limit:
-                            again = True
-                            work.own[np.uint64(own + layer)] &= ~(np.int32(1) << np.int32(i))
-                            if withdrawing:
-                                withdraw(layer, row + i, word, block, k, work)
-                            else:
-                                lowest = min(lowest, least)
-                                offer(layer, row + i, word, block, k, work)
+                    if bits >> i & 1 and (withdrawing or least_of(layer, row + i, word, field) < limit):
+                        again = True
+                        work.own[np.uint64(own + layer)] &= ~(np.int32(1) << np.int32(i))
+                        if withdrawing:
+                            withdraw(layer, row + i, word, block, k, work)
+                        else:
+                            offer(layer, row + i, word, block, k, work)
     if not withdrawing:
-        drop_to(work.least, 4 + (k + 1) % 3, lowest)
         wait(block, k, work)
 
 
 @inner_njit
-def pose_rounds(withdrawing, stop_at, k, work):
-    """Rounds from k on until a list is empty, or as of `PoseOrders.stop_at` -> a round that nothing is listed for"""
+def pose_rounds(withdrawing, k, work):
+    """Rounds from k on until a list is empty -> the round after the last"""
     worker, queue, limit = work.worker, work.queue, np.int32(0)
     while True:
         n = worker.memory[COUNTS + k % 3]
@@ -287,19 +280,12 @@ def pose_rounds(withdrawing, stop_at, k, work):
             return k
         waiting = np.int32(work.least[k % 3])
         limit = np.int32(min(FAR, (waiting if waiting < FAR else limit) + work.field.span))
-        if stop_at >= 0 and waiting < FAR:
-            enough = np.int64(work.field.value[np.uint64(stop_at)])
-            exact = min(waiting, np.int32(work.least[4 + k % 3]))  # who has something to offer has no less
-            if exact > enough + enough // 10:
-                if is_first(worker):
-                    work.least[3] = exact
-                return k + 2
         for w in range(worker.number, n, worker.count):
             if not stopped(worker):
                 visit(listed(queue, k, w), withdrawing, limit, k, work)
         if is_first(worker):
             worker.memory[COUNTS + (k + 2) % 3] = 0
-            work.least[(k + 2) % 3] = work.least[4 + (k + 2) % 3] = FAR
+            work.least[(k + 2) % 3] = FAR
         meet(worker)
         k += 1
 
@@ -377,7 +363,7 @@ def update_poses(orders, work):
     k, epoch = begin(orders, work)
     if is_first(worker):
         for i in range(3):
-            work.least[i] = work.least[4 + i] = FAR
+            work.least[i] = FAR
     if orders.task == NEW:
         clear(work)
         meet(worker)
@@ -389,10 +375,10 @@ def update_poses(orders, work):
         meet(worker)
         sow_box(orders, k, work)
         meet(worker)
-        k = pose_rounds(np.bool_(True), np.int64(-1), k, work)
+        k = pose_rounds(np.bool_(True), k, work)
         meet(worker)
         look_all(k, work)
         meet(worker)
-    k = pose_rounds(np.bool_(False), np.int64(orders.stop_at), k, work)
+    k = pose_rounds(np.bool_(False), k, work)
     if is_first(worker):
         worker.memory[ROUND], worker.memory[EPOCH] = k, epoch
