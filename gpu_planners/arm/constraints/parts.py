@@ -28,7 +28,7 @@ from scipy.spatial.transform import Rotation
 from ..collision.reach import carrying_levers
 from ..robot.model import RobotModel, poses_of_frames
 from ..robot.tip import Tip
-from .volume import MARGIN, MOST_MARGIN, Volume
+from .volume import MARGIN, MOST_MARGIN, Volume, Volumes
 
 CONE = 2 / np.pi  # of the rotation vector's tolerance: an axis that tilts less keeps it whatever the turn about itself
 STRAIGHT = 1e-9  # a sine below it has no direction
@@ -84,7 +84,7 @@ class PointPart(LinkPart):
 
     def __init__(self, robot: RobotModel, link: str, point: np.ndarray, volumes: tuple[Volume, ...]) -> None:
         super().__init__(robot, link)
-        self.point, self.volumes = point, volumes
+        self.point, self.volumes, self._region = point, volumes, Volumes(volumes)
         in_frame = self.T_frame_link[:3, :3] @ point + self.T_frame_link[:3, 3]
         levers = carrying_levers(robot, self.frame, float(np.linalg.norm(in_frame)))
         order = {int(frame): lever for frame, lever in zip(levers.frames, levers.lever)}
@@ -106,29 +106,20 @@ class PointPart(LinkPart):
         ways = np.where(self._slides[:, None], axes, np.cross(axes, p[:, None] - poses[:, :, :3, 3]))
         return p, ways.transpose(0, 2, 1) @ self._columns
 
-    def _sides(self, x):
-        return [volume.outside(x) for volume in self.volumes]
-
     def excess(self, x: np.ndarray) -> np.ndarray:
-        return np.min([sides.max(axis=1) for sides in self._sides(x)], axis=0)
+        return self._region.outside(x).max(axis=2).min(axis=0)
 
     def bound(self, moves: np.ndarray, a: np.ndarray, b: np.ndarray, spare: float = 0.0) -> np.ndarray:
         turns, rates = self._turns(moves), moves[:, self._joints] * self._rates
         outer = np.cumsum(turns, axis=1) - turns  # frames come outermost first
         K = (rates * self.levers * (turns + 2 * outer)).sum(axis=1) / 2
-        proven = [peak(at_a, at_b, K[:, None]).max(axis=1) for at_a, at_b in zip(self._sides(a), self._sides(b))]
-        return np.min(proven, axis=0) + spare
+        return peak(self._region.outside(a), self._region.outside(b), K[:, None]).max(axis=2).min(axis=0) + spare
 
     def pull(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        most = max(volume.sides for volume in self.volumes)
-        values = np.full((len(self.volumes), len(x), most), -np.inf)
-        slopes = np.zeros((len(self.volumes), len(x), most, 3))
-        for k, volume in enumerate(self.volumes):
-            values[k, :, : volume.sides] = volume.outside(x)
-            slopes[k, :, : volume.sides] = volume.slopes(x)
-        nearest, rows = values.max(axis=2).argmin(axis=0), np.arange(len(x))
-        margins = np.array([volume.margin for volume in self.volumes])[nearest]
-        return values[nearest, rows], np.broadcast_to(margins[:, None], (len(x), most)), slopes[nearest, rows]
+        outside, rows = self._region.outside(x), np.arange(len(x))
+        nearest = outside.max(axis=2).argmin(axis=0)
+        values, margins = outside[nearest, rows], self._region.margins[nearest]
+        return values, np.broadcast_to(margins[:, None], values.shape), self._region.slopes(x, nearest)
 
     def told(self, q: np.ndarray) -> str:
         away = float(self.excess(self.measure(q[None]))[0])

@@ -13,6 +13,7 @@ from ...errors import SettingsError, shown
 
 LEAST = 1e-4  # metres: thinner volumes are refused, since straight joint motions cannot be proven to stay in them
 FARTHEST = 1e6  # metres
+NEVER = 1e12  # metres: a side so far away that no point is beyond it
 MARGIN = 0.5  # of a volume's half width: how deep inside it projected points lie,
 MOST_MARGIN = 0.05  # metres, at most
 
@@ -95,34 +96,47 @@ class Volume:
             raise SettingsError(f"planes leave {2 * depth:.3g} m about the origin; allowed: {LEAST:g} m or more")
         return _made(pose, sides, width=depth)
 
-    @property
-    def sides(self) -> int:
-        """Number of the surfaces that bound it."""
-        return len(self.planes) + len(self.rounds) + bool(np.isfinite(self.radius))
+
+class Volumes:
+    """Volumes side by side: what has fewer sides than another one has some that no point is beyond."""
+
+    def __init__(self, volumes: Sequence[Volume]) -> None:
+        poses = np.array([volume.pose for volume in volumes])
+        self._rotations, self._origins = poses[:, :3, :3], poses[:, :3, 3]
+        self._planes = _padded([volume.planes for volume in volumes], 4)
+        self._rounds = _padded([volume.rounds for volume in volumes], 3)
+        self._radii = np.minimum([volume.radius for volume in volumes], NEVER)
+        self.margins = np.array([volume.margin for volume in volumes])
 
     def outside(self, points: np.ndarray) -> np.ndarray:
-        """(N, sides) metres by which points (N, 3) of the root frame are beyond each side; negative inside. Each is a
-        convex function of the point that changes by no more than the point moves."""
-        p = (numbers("points", points, (None, 3)) - self.pose[:3, 3]) @ self.pose[:3, :3]
-        across = np.hypot(p[:, 0], p[:, 1])[:, None]
-        found = [p @ self.planes[:, :3].T + self.planes[:, 3]]
-        found.append(across * self.rounds[:, 0] + p[:, 2:] * self.rounds[:, 1] + self.rounds[:, 2])
-        if np.isfinite(self.radius):
-            found.append(np.linalg.norm(p, axis=1)[:, None] - self.radius)
-        return np.concatenate(found, axis=1)
+        """(V, N, sides) metres by which points (N, 3) of the root frame are beyond each side of each volume; negative
+        inside. Each is a convex function of the point that changes by no more than the point moves."""
+        p = (points - self._origins[:, None]) @ self._rotations
+        planes, rounds = self._planes[:, None], self._rounds[:, None]
+        across, up = np.hypot(p[:, :, 0], p[:, :, 1])[:, :, None], p[:, :, 2:]
+        flat = p @ self._planes[:, :, :3].transpose(0, 2, 1) + planes[..., 3]
+        round_ = across * rounds[..., 0] + up * rounds[..., 1] + rounds[..., 2]
+        ball = np.linalg.norm(p, axis=2)[:, :, None] - self._radii[:, None, None]
+        return np.concatenate([flat, round_, ball], axis=2)
 
-    def slopes(self, points: np.ndarray) -> np.ndarray:
-        """(N, sides, 3) gradients of `outside` by points (N, 3), root frame."""
-        R = self.pose[:3, :3]
-        p = (numbers("points", points, (None, 3)) - self.pose[:3, 3]) @ R
-        ways = p.copy()
-        ways[:, 2] = 0.0
+    def slopes(self, points: np.ndarray, which: np.ndarray) -> np.ndarray:
+        """(N, sides, 3) gradients, root frame, of `outside` of volume which[i] at point i. which: (N,) int"""
+        R, rounds = self._rotations[which], self._rounds[which]
+        p = ((points - self._origins[which])[:, None] @ R)[:, 0]
+        ways = p * [1.0, 1.0, 0.0]
         ways /= np.maximum(np.linalg.norm(ways, axis=1), 1e-12)[:, None]
-        found = [np.broadcast_to(self.planes[:, :3], (len(p), *self.planes[:, :3].shape))]
-        found.append(ways[:, None] * self.rounds[:, :1] + self.rounds[:, 1:2] * np.array([0.0, 0.0, 1.0]))
-        if np.isfinite(self.radius):
-            found.append((p / np.maximum(np.linalg.norm(p, axis=1), 1e-12)[:, None])[:, None])
-        return np.concatenate(found, axis=1) @ R.T
+        round_ = ways[:, None] * rounds[:, :, :1] + rounds[:, :, 1:2] * [0.0, 0.0, 1.0]
+        ball = (p / np.maximum(np.linalg.norm(p, axis=1), 1e-12)[:, None])[:, None]
+        return np.concatenate([self._planes[which][:, :, :3], round_, ball], axis=1) @ R.transpose(0, 2, 1)
+
+
+def _padded(rows, width):
+    """(V, most, width) of V arrays (k, width): those that are missing are 0, and NEVER outside."""
+    found = np.zeros((len(rows), max(map(len, rows)), width))
+    found[:, :, -1] = -NEVER
+    for k, each in enumerate(rows):
+        found[k, : len(each)] = each
+    return found
 
 
 def rigid(name: str, pose: ArrayLike) -> np.ndarray:
