@@ -36,7 +36,7 @@ def run(options: argparse.Namespace, _rest: list[str]) -> None:
         given = {"state_file": options.state_file, "task_file": f"{options.state_file}.tasks"} | given
     rules = FleetRules(**given)
     address, versions = _address(options), tuple(filter(None, options.versions.split(",")))
-    zones = read_zones(options.zones, layout)[0].content if options.zones else None
+    zones = read_zones(options.zones, layout)[0].given if options.zones else None
     errands = list(read_errands(options.errands, layout)) if options.errands else []
     steps, _plans = fleet_parts(rules.devices[0], rules.motion, rules.fleet)
     if not options.quiet and not is_compiled(steps.what):

@@ -8,6 +8,7 @@ from .learning import learn_guidance
 from .plan import FleetPlan, FleetStatus
 from .planner import FleetPlanner
 from .settings import Settings
+from .zones import Zones
 
 __all__ = [
     "Conflict",
@@ -22,6 +23,7 @@ __all__ = [
     "Task",
     "TaskState",
     "TaskStatus",
+    "Zones",
     "conflicts",
     "learn_guidance",
     "solve_batch",

@@ -26,6 +26,8 @@ class ActionGraph:
     barred: (rows, cols) int32, 0: agents may enter; k + 1: only agent k may; -1: nobody may
     one_way: (rows, cols, 4) bool, the moves out of a tile to the east, south, west, north that nobody may make; None:
         all may be made
+    no_stopping: (rows, cols) bool, where nobody may stop: an agent is allowed to enter such a tile only together with
+        all that it does until it is on another one; None: agents may stop everywhere
     tiles: (N, most + 1, 2) int64, headings: (N, most + 1) int64: the state of each agent, then those after each planned
         action
     """
@@ -54,6 +56,7 @@ class ActionGraph:
         self.most = most
         self.barred = np.zeros(shape, np.int32)
         self.one_way: np.ndarray | None = None
+        self.no_stopping: np.ndarray | None = None
         self.planned = self.allowed = np.zeros(0, np.int64)
         self._kind = np.zeros(0, np.int64)  # of `sizes`
         self.blind = np.zeros(0, bool)
@@ -160,6 +163,10 @@ class ActionGraph:
         if blocked is not None:
             shut |= blocked[tuple(end.T)]
         agents = agents[~(shut & moves) & ~self.against(self.tiles[agents, k], end)]
+        if self.no_stopping is not None:
+            passes = ~self.no_stopping[tuple(self.tiles[agents, self.allowed[agents] + 1].T)]
+            passes[~passes] = [self._leads_out(a, blocked) for a in agents[~passes].tolist()]
+            agents = agents[passes]
         k = self.allowed[agents]
         covered, turn = self._covered(self.tiles[agents, k + 1], agents), self._turn[agents, k + 1]
         free = self._over[covered] == turn
@@ -191,6 +198,32 @@ class ActionGraph:
                 with_lane = not self.against(self.tiles[a, j - 1][None], end[None])[0]
                 found[i] = new and free and opened and with_lane
         return found
+
+    def _leads_out(self, a, blocked):
+        """May agent a, whose next state is in a no-stopping zone, do all that is planned until it is out again?"""
+        k, planned, tiles, headings = self.allowed[a], self.planned[a], self.tiles[a], self.headings[a]
+        outside = np.flatnonzero(~self.no_stopping[tuple(tiles[k + 1 : planned + 1].T)])
+        if not len(outside):
+            return False
+        for j in range(k + 2, k + 2 + outside[0]):
+            end, moves = tiles[j], (tiles[j] != tiles[j - 1]).any()
+            again = (tiles[:j] == end).all(axis=1)
+            if not self.blind[a]:
+                again &= headings[:j] == headings[j]
+            shut = self.barred[tuple(end)] not in (0, a + 1) or (blocked is not None and blocked[tuple(end)])
+            free = (self._over[self._covered(end[None], [a])[0]] == self._turn[a, j]).all()
+            if not free or (moves and (shut or self.against(tiles[j - 1][None], end[None])[0])):
+                return False
+            if again.any() and not (self.blind[a] and not moves):
+                return False
+        return True
+
+    def held_outside(self) -> np.ndarray:
+        """(N,) bool, who stands before a no-stopping zone, and does not get through?"""
+        if self.no_stopping is None:
+            return np.zeros(len(self.planned), bool)
+        first = self.tiles[:, 1]
+        return (self.allowed == 0) & (self.planned > 0) & self.no_stopping[tuple(first.T)]
 
     def against(self, tiles: np.ndarray, ends: np.ndarray) -> np.ndarray:
         """(K,) bool, does a move from tiles (K, 2) to the next ones (K, 2) go against a one-way lane?"""

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from .step.cpu import CpuFleet
 from .step.priorities import crowd_around
 from .step.state import BUSY, STANDS
 from .step.stepper import LEAST_S, Stepper
+from .zones import LONGEST, Crossings, Zones, crossings
 
 LONGEST_STEP = 86_400.0  # seconds
 FIELDS_SHARE = 0.5  # of a step's budget, for the fields of new goals
@@ -47,6 +49,8 @@ class FleetPlanner:
     sizes: sides of the squares that agents may cover beside `size` of the settings, in tiles; an agent's tile is the
         middle one, an even side reaches farther down and right
 
+    zones: fleet.Zones, where nobody may stop or go fast; None: there are none
+
     Raises GridMapError, SettingsError, DeviceError. Not for several threads at once. A pickled planner comes back on
     the CPU and without agents; `on` makes one for another device.
     """
@@ -59,6 +63,7 @@ class FleetPlanner:
         settings: Settings | None = None,
         guidance: Guidance | None = None,
         sizes: Sequence[int] = (),
+        zones: Zones | None = None,
     ):
         instance("grid", grid, GridMap, "a GridMap", GridMapError)
         if not isinstance(motion, str) or motion not in MOTIONS:
@@ -78,24 +83,29 @@ class FleetPlanner:
         self._map = PaddedMap(grid.shape, self.sizes, self.settings.safety_distance)
         self._stepper = Stepper(self._map, self.motion, self.settings)
         self._waiting = np.zeros(0, bool)
+        self._zones, self._crossings = self._checked_zones(zones, grid, self._stepper.paces)
         self._by_paths, self._bare = False, 0  # do agents plan whole paths? steps since there was time for them
         self._take_lanes()
 
     def __reduce__(self) -> tuple:
-        return FleetPlanner, (self.grid, self.motion.name, "cpu", self.settings, self._given_guidance, self.sizes)
+        return FleetPlanner, self._made_of("cpu")
+
+    def _made_of(self, device):
+        given = self._given_guidance, self.sizes, self._zones
+        return self.grid, self.motion.name, device, self.settings, *given
 
     def on(self, device: str) -> "FleetPlanner":
         """A planner of the same map and rules on another device, without agents; this one if that is its own device.
         Raises DeviceError."""
         if resolve_device(device) == self.device:
             return self
-        return FleetPlanner(self.grid, self.motion.name, device, self.settings, self._given_guidance, self.sizes)
+        return FleetPlanner(*self._made_of(device))
 
     # ------------------------------------------------------------------------------------------------ the map
 
     def _lanes_now(self):
         """`Lanes` of the current map and guidance; agents that stand for good are obstacles."""
-        lanes = self._map.lanes(self.grid, self.motion, self._guidance)
+        lanes = self._lanes_of(self._guidance)
         agents = self._stepper.state.agents
         stand = np.flatnonzero((agents.still == STANDS) & (agents.there > 0))
         for first in range(0, lanes.free.size, self._map.layer):
@@ -103,12 +113,23 @@ class FleetPlanner:
             lanes.free[first + agents.origin[stand] % self._map.layer] = 0
         return lanes
 
+    def _lanes_of(self, guidance):
+        """`Lanes` of the map, with what zones add to the guidance."""
+        barred = [zone.barred for zone in self._crossings]
+        guided = self._zones.guided(guidance)
+        return self._map.lanes(self.grid, self.motion, guided, barred)
+
     def _take_lanes(self, lanes=None):
         """Forget all fields and take lanes, by default the current ones."""
         self._set_lanes(lanes or self._lanes_now())
-        barred = self._guidance.barred
-        self._one_way = None if barred is None else OneWay(barred, self._map)
-        self._stepper.one_way = barred is not None
+        barred, self._one_way = self._guidance.barred, None
+        if barred is not None or self._crossings:
+            nowhere, none = np.zeros(self.grid.shape, bool), np.zeros((*self.grid.shape, 4), bool)
+            barred = none if barred is None else barred
+            ways = self._crossings or [Crossings(nowhere, 0, none)] * len(self.sizes)
+            self._one_way = OneWay([barred | way.barred for way in ways], [way.tiles for way in ways], self._map)
+        self._stepper.one_way = self._one_way is not None
+        self._stepper.crossing = max((zone.ticks for zone in self._crossings), default=0)
         on = self._lanes, self._stepper.paces.options, self._stepper.rules
         if self.device == "cpu":
             self._engine: Any = CpuFleet(*on)
@@ -136,6 +157,36 @@ class FleetPlanner:
         self._guidance = self._fitting(guidance)
         self._given_guidance = guidance
         self._take_lanes()
+
+    @property
+    def zones(self) -> Zones:
+        """Where nobody may stop or go fast; may be set between steps. Raises GridMapError for another map's shape, and
+        where a no-stopping zone cannot be crossed."""
+        return self._zones
+
+    @zones.setter
+    def zones(self, zones: Zones | None):
+        self.take_zones(zones)
+
+    def take_zones(self, zones: Zones | None, grid: GridMap | None = None):
+        """Set `zones`. grid: the map by which they are crossed, without tiles that are closed for a while; None: as it
+        is"""
+        self._zones, self._crossings = self._checked_zones(zones, grid or self.grid, self._stepper.paces)
+        self._take_lanes()
+
+    def _checked_zones(self, zones, grid, paces):
+        """-> the zones, and how agents of each size that have these paces cross them"""
+        zones = Zones() if zones is None else instance("zones", zones, Zones, "a fleet.Zones", GridMapError)
+        zones = zones.fitting(self.grid)
+        if zones.no_stopping is None:
+            return zones, []
+        most = (self.settings.horizon or LONGEST) // paces.rests
+        ways, free = [], grid.costs > 0
+        for size in self.sizes:
+            places, tiles = footprint_free(free, size), zones.stops_refused(size)
+            way = crossings(tiles & places, places, self.motion, most, self._guidance.barred)
+            ways.append(replace(way, tiles=tiles, ticks=way.ticks * paces.rests))
+        return zones, ways
 
     def _suited(self, agents):
         """The guidance for so many agents: the present one where it was given, or still suits."""
@@ -191,14 +242,22 @@ class FleetPlanner:
         changed = (stepper.state.agents.still == STANDS).any()  # of the agents before these
         lanes, guidance = self._lanes, self._suited(len(places))
         if changed := changed or guidance is not self._guidance:
-            lanes = self._map.lanes(self.grid, self.motion, guidance)
+            lanes = self._lanes_of(guidance)
         tiles = self._refuse_bad(places, layers, np.zeros(0, np.int32), lanes.free)
+        new_paces = stepper.paces.only(paces)
+        self._refuse_slow(new_paces)
         self._guidance = guidance
         stepper.clear()
-        self._take_paces(stepper.paces.only(paces))
+        self._take_paces(new_paces)
         stepper.set_agents(tiles, faces, stepper.paces.tables(paces))
         if changed:
             self._take_lanes(lanes)
+
+    def _refuse_slow(self, paces):
+        """Raise where agents of these paces could not cross no-stopping zones."""
+        if self._crossings and paces.rests > self._stepper.paces.rests:
+            self._crossings = self._checked_zones(self._zones, self.grid, paces)[1]
+            self._take_lanes()
 
     def _take_paces(self, paces):
         if paces is not self._stepper.paces:
@@ -246,7 +305,9 @@ class FleetPlanner:
         before, n = stepper.state.agents, len(stepper.state.agents.tile)
         taken = np.unique(np.concatenate([before.tile[before.there > 0], before.origin[before.there > 0]]))
         tiles = self._refuse_bad(places, layers, taken, self._lanes.free)
-        self._take_paces(stepper.paces.also(paces))
+        new_paces = stepper.paces.also(paces)
+        self._refuse_slow(new_paces)
+        self._take_paces(new_paces)
         kept = *before, *stepper.progress, stepper.state.plans.option, stepper.broken
         tables = np.r_[before.table, stepper.paces.tables(paces)]
         stepper.set_agents(np.r_[before.tile, tiles], np.r_[before.heading, faces], tables)
@@ -428,6 +489,8 @@ class FleetPlanner:
         Raises GridMapError, SettingsError.
         """
         refuse_forked()
+        if self._crossings:
+            raise SettingsError("zones has no_stopping tiles; allowed for solve: None. Use step")
         if self._guidance.barred is not None:
             raise SettingsError("guidance has moves that nobody may make, `barred`; allowed for solve: None. Use step")
         return oneshot.solve_for(self, starts, goals, time_limit_s, seed, headings, assign, speeds, sizes)
@@ -464,7 +527,18 @@ class FleetPlanner:
 
     def _goal_tiles(self, goals):
         agents = self._stepper.state.agents
-        return self._map.goal_tiles(goals, agents.there, self._map.layer_of(agents.tile))
+        layers = self._map.layer_of(agents.tile)
+        tiles = self._map.goal_tiles(goals, agents.there, layers)
+        for layer, zone in enumerate(self._crossings):
+            some = np.flatnonzero((tiles >= 0) & (layers == layer))
+            places = self._map.places(tiles[some])
+            refused = some[zone.tiles[tuple(places.T)]]
+            if len(refused):
+                where = self._map.places(tiles[refused[:1]])[0].tolist()
+                raise GridMapError(
+                    f"the goal of agent {refused[0]} is {where}, in a no-stopping zone; allowed: tiles outside of zones"
+                )
+        return tiles
 
     def steps_to_go(self, goals: ArrayLike) -> np.ndarray:
         """(N, 2) goals, as `step` takes them -> (N,) int32 cost of each agent's path to its goal alone"""
@@ -550,5 +624,4 @@ class FleetPlanner:
         agents.fresh[changed] = 1
         self._engine.rank(agents, self._stepper.state.ranked)
         if self._one_way is not None:
-            told = agents, self._stepper.paces.options, self._stepper.state.ranked
-            self._one_way.leave_out(self._map.cols, *told)
+            self._one_way.leave_out(self._map.cols, agents, self._stepper.paces, self._stepper.state.ranked)

@@ -17,7 +17,6 @@ from ..errors import GpuPlannersError, SettingsError, error_text, one_line, show
 from ..fleet.dispatch import Task
 from ..fleet.execution.doors import Doors
 from ..fleet.execution.dynamics import Dynamics
-from ..fleet.execution.places import Lanes
 from ..fleet.execution.running import RunningFleet
 from ..fleet.execution.tasks import FleetTasks
 from .broker import Address, Arrived, Broker
@@ -109,9 +108,7 @@ class FleetControl:
         layout = self._base
         if zones is not None:
             found, layout = with_zones(zones, self._base)
-        guidance = layout.guidance()
-        lanes = None if guidance is None else Lanes(guidance, layout.forbidden)
-        self.fleet.take_map(layout.grid, lanes)
+        self.fleet.take_map(layout.grid, layout.lanes(), layout.zones())
         self.layout, self.telling.zones = layout, found
         for vehicle in self.vehicles.values():
             vehicle.composer.layout = layout

@@ -149,6 +149,8 @@ def _stop_of(content, name, before, layout):
     goal = _goal(content, layout)
     if not layout.grid.costs[goal]:
         raise MessageError(f"its goal {layout.name(goal)!r} is blocked; allowed: a free tile")
+    if goal in layout.no_stopping:
+        raise MessageError(f"its goal {layout.name(goal)!r} is in a no-stopping zone; allowed: another node")
     actions = [
         {"blockingType": "HARD", "actionParameters": [], **one, "actionId": f"{name}.{before + k}"}
         for k, one in enumerate(content.get("actions") or ())

@@ -16,8 +16,10 @@ import numpy as np
 
 from ..errors import GpuPlannersError, shown
 from ..files import read_text_file, write_whole
+from ..fleet.execution.places import Lanes
 from ..fleet.guidance import UNIT, Guidance, one_way
 from ..fleet.motion import COLS_AHEAD, ROWS_AHEAD
+from ..fleet.zones import Zones
 from ..grid.maps.grid_map import GridMap
 from .messages import MessageError, checked, timestamp
 
@@ -61,6 +63,7 @@ class Layout:
     forbidden: (rows, cols, 4) bool, moves to the east, south, west, north that nobody may make; None: all may be made
     costs: (rows, cols, 4) uint8 of moves, in units of `guidance.UNIT`; None: what suits the map
     speeds: {tile: m/s} that nobody may exceed there; stations: {stationId: tile}
+    no_stopping: tiles where nobody may stop
     """
 
     grid: GridMap
@@ -70,6 +73,7 @@ class Layout:
     costs: np.ndarray | None = None
     speeds: dict[Tile, float] = field(default_factory=dict)
     stations: dict[str, Tile] = field(default_factory=dict)
+    no_stopping: set[Tile] = field(default_factory=set)
 
     def __post_init__(self):
         self._tiles = {name: tile for tile, name in self.names.items()}
@@ -102,6 +106,19 @@ class Layout:
             return None
         costs = one_way(self.grid, UNIT).moves.copy() if self.costs is None else self.costs.copy()
         return Guidance(costs, UNIT, 1, self.forbidden)
+
+    def lanes(self) -> Lanes | None:
+        guidance = self.guidance()
+        return None if guidance is None else Lanes(guidance, self.forbidden)
+
+    def zones(self) -> Zones:
+        """Where nobody may stop, or go fast."""
+        closed, speeds = np.zeros(self.grid.shape, bool), np.full(self.grid.shape, np.inf)
+        for tile in self.no_stopping:
+            closed[tile] = True
+        for tile, speed in self.speeds.items():
+            speeds[tile] = speed
+        return Zones(closed, speeds)
 
     def speed(self, one: Tile, other: Tile) -> float | None:
         """m/s that a vehicle may go from one tile to the next; None: no limit"""

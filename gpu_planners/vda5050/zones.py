@@ -1,4 +1,4 @@
-"""Zones of VDA 5050 3.0 on a layout: closed tiles, lanes, costs and speeds.
+"""Zones of VDA 5050 3.0 on a layout: closed tiles, lanes, costs and speeds; and zones of our own where nobody may stop.
 
 A zone that goes by a vehicle's contour holds each tile that it overlaps; one that goes by the kinematic centre, each
 tile whose centre is in it.
@@ -21,7 +21,8 @@ from .layout import MOST_BYTES, Layout, LayoutError, Tile
 from .messages import MessageError, action_rule, checked
 from .versions import VERSIONS
 
-CONTOUR = ("BLOCKED", "LINE_GUIDED", "RELEASE", "COORDINATED_REPLANNING", "SPEED_LIMIT", "ACTION")
+OWN = "NO_STOPPING"  # is not the standard's: vehicles are not told of it, orders go by it
+CONTOUR = ("BLOCKED", "LINE_GUIDED", "RELEASE", "COORDINATED_REPLANNING", "SPEED_LIMIT", "ACTION", OWN)
 KINDS = (*CONTOUR, "PRIORITY", "PENALTY", "DIRECTED", "BIDIRECTED")
 _ACTIONS = [action_rule(VERSIONS["3.0"])]
 _MORE = {
@@ -41,8 +42,11 @@ _SET = {
 
 @dataclass
 class ZoneSet:
-    """content: the zoneSet as it is sent; kinds: {zoneId: zoneType}; tiles: {zoneId: the tiles that are in it}"""
+    """given: the zoneSet as it was read; content: as vehicles get it
+    kinds: {zoneId: zoneType}; tiles: {zoneId: the tiles that are in it}, of what vehicles get
+    """
 
+    given: dict[str, Any]
     content: dict[str, Any]
     kinds: dict[str, str]
     tiles: dict[str, set[Tile]]
@@ -53,8 +57,8 @@ class ZoneSet:
 
 
 def read_zones(path: str | os.PathLike, layout: Layout) -> tuple[ZoneSet, Layout]:
-    """The zone set of a file, as the topic zoneSet has it or its field `zoneSet` alone, and the layout that goes by it.
-    Raises LayoutError that names the file and the zone."""
+    """The zone set of a file, as the topic zoneSet has it or its field `zoneSet` alone, and the layout that goes by it;
+    that of a layout whose map_id is empty may be of any map. Raises LayoutError that names the file and the zone."""
     text = read_text_file(path, "zones", LayoutError, MOST_BYTES)
     try:
         content = checked(json.loads(text), {})
@@ -66,21 +70,29 @@ def read_zones(path: str | os.PathLike, layout: Layout) -> tuple[ZoneSet, Layout
 def with_zones(content: dict[str, Any], layout: Layout) -> tuple[ZoneSet, Layout]:
     """A zone set and the layout that goes by it. Raises LayoutError or MessageError that names the zone."""
     checked(content, _SET)
-    if content["mapId"] != layout.map_id:
+    if layout.map_id and content["mapId"] != layout.map_id:
         raise LayoutError(f"mapId is {content['mapId']!r}; allowed: {layout.map_id!r}, the layout's")
     free = layout.grid.costs.copy()
     costs = np.full((*free.shape, 4), UNIT, np.uint8) if layout.costs is None else layout.costs.copy()
     forbidden = np.zeros(costs.shape, bool) if layout.forbidden is None else layout.forbidden.copy()
-    speeds, found, directed = dict(layout.speeds), ZoneSet(content, {}, {}), np.full(free.shape, -1)
+    sent = content | {"zones": [zone for zone in content["zones"] if zone["zoneType"] != OWN]}
+    speeds, no_stopping, found = dict(layout.speeds), set(layout.no_stopping), ZoneSet(content, sent, {}, {})
+    directed = np.full(free.shape, -1)
+    names = set[str]()
     penalty, priority = np.zeros(free.shape), np.full(free.shape, np.inf)
     for k, zone in enumerate(content["zones"]):
         name, kind = zone["zoneId"], zone["zoneType"]
-        if name in found.kinds:
+        if name in names:
             raise LayoutError(f"zone {name!r} comes twice; allowed: once")
+        names.add(name)
         checked(zone, _MORE.get(kind, {}), f"zone {name!r}")
         tiles = tiles_in(layout.grid, _polygon(zone), by_centre=kind not in CONTOUR)
         at = tuple(tiles.T)
-        found.kinds[name], found.tiles[name] = kind, set(map(tuple, tiles.tolist()))
+        inside = set(map(tuple, tiles.tolist()))
+        if kind == OWN:
+            no_stopping |= inside
+            continue
+        found.kinds[name], found.tiles[name] = kind, inside
         if kind == "BLOCKED":
             free[at] = 0
         elif kind == "SPEED_LIMIT":
@@ -112,6 +124,7 @@ def with_zones(content: dict[str, Any], layout: Layout) -> tuple[ZoneSet, Layout
         costs=costs.astype(np.uint8) if changed else None,
         forbidden=forbidden if forbidden.any() else None,
         speeds=speeds,
+        no_stopping=no_stopping,
     )
 
 

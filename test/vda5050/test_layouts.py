@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from gpu_planners.fleet.action_graph import ActionGraph
 from gpu_planners.fleet.guidance import MOST_COST, UNIT
 from gpu_planners.grid import GridMap
+from gpu_planners.vda5050.errands import ErrandError, errand_of
 from gpu_planners.vda5050.layout import Layout, LayoutError, read_lif, write_lif
 from gpu_planners.vda5050.messages import MessageError
 from gpu_planners.vda5050.zones import read_zones, tiles_in, with_zones
@@ -184,6 +185,20 @@ def test_zones_close_tiles_and_limit_speeds():
     assert np.argwhere(layout.grid.costs == 0).tolist() == [[1, 2], [1, 3]]
     assert layout.speed((3, 4), (3, 5)) == 0.4 and layout.speed((3, 3), (3, 4)) is None
     assert found.kinds == {"b": "BLOCKED", "s": "SPEED_LIMIT"} and layout.costs is None
+
+
+def test_zones_where_nobody_may_stop_are_kept_from_vehicles():
+    """They are not the standard's: what is sent has them no more, and errands cannot end there."""
+    given = zone_set(
+        zone("NO_STOPPING", 2.1, 1.1, 3.5, 1.9, "n"), zone("SPEED_LIMIT", 5, 0, 6, 6, "s", maximumSpeed=0.4)
+    )
+    found, layout = with_zones(given, hall())
+    zones = layout.zones()
+    assert np.argwhere(zones.no_stopping).tolist() == [[1, 2], [1, 3]] and zones.speeds[3, 5] == 0.4
+    assert [each["zoneId"] for each in found.content["zones"]] == ["s"] and found.kinds == {"s": "SPEED_LIMIT"}
+    assert found.given == given and np.isinf(zones.speeds[3, 3])
+    with pytest.raises(ErrandError, match="'1_2' is in a no-stopping zone; allowed: another node"):
+        errand_of({"errandId": "e", "node": "1_2"}, layout)
 
 
 @pytest.mark.parametrize("limit", ["SOFT", "RESTRICTED", "STRICT"])

@@ -315,6 +315,10 @@ class Dispatcher:
         if not inside.all():
             k = int(np.argmin(inside))
             raise GridMapError(f"{name}[{k}] is {tiles[k].tolist()}, outside the {shape[0]} x {shape[1]} map")
+        refused = self.fleet.zones.stops_refused(self.fleet.settings.size)
+        if refused is not None and refused[tuple(tiles.T)].any():
+            k = int(np.argmax(refused[tuple(tiles.T)]))
+            raise GridMapError(f"{name}[{k}] is {tiles[k].tolist()}, in a no-stopping zone; allowed: tiles outside")
         return tiles
 
     def _refuse_bad(self, task, even_blocked):

@@ -1,7 +1,8 @@
 """How long robots take for what they may do: they start and stop standing, and drive on over tiles in a row.
 
-Moves in one direction are one trapezoid of speed: a robot accelerates, drives at its speed, and brakes to stand at the
-last tile that it may go to. Turns on the spot, one after the other the same way, are one likewise.
+Moves in one direction are one motion: a robot accelerates, drives at its speed, slower where a zone asks for that, and
+brakes to stand at the last tile that it may go to: a trapezoid of speed, where no zone is in the way. Turns on the
+spot, one after the other the same way, are one likewise.
 """
 
 import math
@@ -51,28 +52,27 @@ def profiles_of(dynamics: Sequence[Dynamics]) -> Profiles:
     return Profiles(*np.array(rows, float).reshape(-1, len(Profiles._fields)).T)
 
 
-def time_at(
-    way: np.ndarray, whole: np.ndarray, speed: np.ndarray, acceleration: np.ndarray, deceleration: np.ndarray
-) -> np.ndarray:
-    """Seconds after which `way` of a `whole` way is done that begins and ends standing; all (K,)."""
-    top = np.minimum(speed, np.sqrt(2 * whole * acceleration * deceleration / (acceleration + deceleration)))
-    top = np.where(whole > 0, top, 1.0)
-    begins, ends = top**2 / (2 * acceleration), top**2 / (2 * deceleration)
-    even = np.maximum(whole - begins - ends, 0.0)
-    total = top / acceleration + even / top + top / deceleration
-    braking = total - np.sqrt(2 * np.maximum(whole - way, 0.0) / deceleration)
-    driving = top / acceleration + (way - begins) / top
-    starting = np.sqrt(2 * way / acceleration)
-    return np.where(way <= begins, starting, np.where(way <= whole - ends, driving, braking))
+def _passing(begin, end, way, speed, acceleration, deceleration):
+    """Seconds for a way that begins and ends with these speeds, which the way allows; all (K,)"""
+    rise, fall = 1 / (2 * acceleration), 1 / (2 * deceleration)
+    top = np.minimum(speed, np.sqrt((way + rise * begin**2 + fall * end**2) / (rise + fall)))
+    even = np.maximum(way - rise * (top**2 - begin**2) - fall * (top**2 - end**2), 0.0)
+    return (top - begin) / acceleration + (top - end) / deceleration + even / np.maximum(top, 1e-12)
 
 
 def ends_of(
-    tiles: np.ndarray, headings: np.ndarray, allowed: np.ndarray, profiles: Profiles, side: float
+    tiles: np.ndarray,
+    headings: np.ndarray,
+    allowed: np.ndarray,
+    profiles: Profiles,
+    side: float,
+    limits: np.ndarray | None = None,
 ) -> np.ndarray:
     """When each action is done, in seconds from now, of robots that stand now.
 
     tiles: (N, K + 1, 2), headings: (N, K + 1) quarters: states of an action graph; allowed: (N,) actions that count
-    side: metres of a tile -> (N, K) seconds, 0 for what does not count
+    side: metres of a tile; limits: (N, K) m/s that nobody may exceed in a move; None: there are none
+    -> (N, K) seconds, 0 for what does not count
     """
     count, actions = headings.shape[0], headings.shape[1] - 1
     steps = np.diff(tiles, axis=1)
@@ -83,21 +83,17 @@ def ends_of(
     kind = np.where(moves, 2 + 3 * steps[..., 0] + steps[..., 1], np.where(turns == 0, 10, 20 + turns))
     length = np.where(moves, side, QUARTER * np.abs(turns)) * counts
     same = np.equal(kind[:, 1:], kind[:, :-1]) & counts[:, 1:]
-    done, rest = length.copy(), length.copy()
+    driven = moves[:, :, None]
+    go = np.stack([profiles.speed, profiles.acceleration, profiles.deceleration])
+    spin = np.stack([profiles.turn_speed, profiles.turn_acceleration, profiles.turn_acceleration])
+    speed, rise, fall = np.moveaxis(np.where(driven, go.T[:, None], spin.T[:, None]), -1, 0)
+    if limits is not None:
+        speed = np.where(moves, np.minimum(speed, limits), speed)
+    top = np.zeros((count, actions + 1))  # the greatest speeds between actions: between those that are no motion, 0
     for k in range(1, actions):
-        done[:, k] += np.where(same[:, k - 1], done[:, k - 1], 0.0)
-    for k in range(actions - 2, -1, -1):
-        rest[:, k] += np.where(same[:, k], rest[:, k + 1], 0.0)
-    found, begin = np.zeros((count, actions)), np.zeros(count)
-    for k in range(actions):
-        if k:
-            begin = np.where(same[:, k - 1], begin, found[:, k - 1])
-        driven = moves[:, k]
-        limits = (
-            np.where(driven, profiles.speed, profiles.turn_speed),
-            np.where(driven, profiles.acceleration, profiles.turn_acceleration),
-            np.where(driven, profiles.deceleration, profiles.turn_acceleration),
-        )
-        whole = done[:, k] + rest[:, k] - length[:, k]
-        found[:, k] = np.where(counts[:, k], begin + time_at(done[:, k], whole, *limits), 0.0)
-    return found
+        faster = np.sqrt(top[:, k - 1] ** 2 + 2 * rise[:, k - 1] * length[:, k - 1])
+        top[:, k] = np.where(same[:, k - 1], np.minimum(faster, np.minimum(speed[:, k - 1], speed[:, k])), 0.0)
+    for k in range(actions - 1, 0, -1):
+        top[:, k] = np.minimum(top[:, k], np.sqrt(top[:, k + 1] ** 2 + 2 * fall[:, k] * length[:, k]))
+    taken = _passing(top[:, :-1], top[:, 1:], length, speed, rise, fall)
+    return np.where(counts, np.cumsum(np.where(counts, taken, 0.0), axis=1), 0.0)

@@ -33,6 +33,7 @@ class FollowedFleet(KnownAgents):
         self.clashes: dict[str, str] = {}
         self._dynamics: dict[str, Dynamics] = {}
         self._closed: Any = None
+        self._speeds: np.ndarray | None = None  # (rows, cols) m/s that zones allow
         self._bars = Bars()
         self._file: StateFile | None = None
         self.began = -np.inf
@@ -61,6 +62,8 @@ class FollowedFleet(KnownAgents):
     def _lasts(self):
         """(numbers,) steps until one can see that an agent has done what it may do next; by its dynamics, if known"""
         found = lasts(self._graph, self._values.fleet)
+        if self._speeds is not None:
+            found = found * self._slower()
         some = np.array([k for k, id in enumerate(self._ids) if id in self._dynamics], np.int64)
         if not len(some):
             return found
@@ -77,7 +80,24 @@ class FollowedFleet(KnownAgents):
         """(K, most) seconds after which agents (K,), whose dynamics are known, have done each action, from a stand"""
         graph, profiles = self._graph, profiles_of([self._dynamics[self._ids[k]] for k in numbers.tolist()])
         given = graph.tiles[numbers], graph.headings[numbers], graph.allowed[numbers]
-        return ends_of(*given, profiles, self._grid.resolution)
+        return ends_of(*given, profiles, self._grid.resolution, self._limits(numbers))
+
+    def _limits(self, numbers):
+        """(K, most) m/s that zones allow agents (K,) in each of their actions; None: whatever they can"""
+        if self._speeds is None:
+            return None
+        at = self._speeds[tuple(np.moveaxis(self._graph.tiles[numbers], -1, 0))]
+        return np.minimum(at[:, 1:], at[:, :-1])
+
+    def _slower(self):
+        """(numbers,) how many times as long slow zones make the first of what agents may do, at the usual pace"""
+        every = np.arange(len(self._graph.planned))
+        limits = self._limits(every)
+        moves = (np.diff(self._graph.tiles, axis=1) != 0).any(axis=2)
+        moves &= np.arange(limits.shape[1]) < self._graph.allowed[:, None]
+        first = np.where(self._graph.blind, moves.argmax(axis=1), 0)
+        slower = np.maximum(pace_of(self._values, self._grid) / limits[every, first], 1.0)
+        return np.where(moves[every, first], slower, 1.0)
 
     def take_dynamics(self, dynamics: Mapping[str, Dynamics]) -> None:
         """How robots drive from now on, as they are loaded: an agent counts as late by its own dynamics."""
@@ -298,6 +318,11 @@ class FollowedFleet(KnownAgents):
 def graph_for(grid: GridMap, values: Rules) -> ActionGraph:
     fleet = values.fleet
     return ActionGraph(grid.shape, fleet.size - 1 + fleet.safety_distance, fleet.following, most_actions(values))
+
+
+def pace_of(values: Rules, grid: GridMap) -> float:
+    """m/s at which agents go"""
+    return grid.resolution / (values.step_s * values.fleet.ticks_per_move)
 
 
 def most_actions(values: Rules) -> int:

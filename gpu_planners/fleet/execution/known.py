@@ -263,6 +263,10 @@ class KnownAgents:
         for k in np.flatnonzero(has & ((parts == 0) | ((parts != here) & (here > 0)))):
             self.goal_faults[ids[k]] = _unreachable(ids[k], points[k], tiles[k], parts[k])
             tiles[k] = -1
+        for k in np.flatnonzero(tiles[:, 0] >= 0) if self._graph.no_stopping is not None else ():
+            if self._graph.no_stopping[tuple(tiles[k])]:
+                self.goal_faults[ids[k]] = f"{_goal_text(ids[k], points[k])} is in a no-stopping zone"
+                tiles[k] = -1
         before = self._agents["goal"][numbers]
         self._agents["reached"][numbers] &= (before == tiles).all(axis=1)
         self._agents["goal"][numbers] = tiles
@@ -288,4 +292,8 @@ def _unreachable(id, point, tile, part):
         why = "is outside the map"
     else:
         why = "cannot be reached: there is no way to it on the map" if part else "is blocked"
-    return f"{agent_text(id)}: its goal ({point[0]:.2f}, {point[1]:.2f}) {why}"
+    return f"{_goal_text(id, point)} {why}"
+
+
+def _goal_text(id, point):
+    return f"{agent_text(id)}: its goal ({point[0]:.2f}, {point[1]:.2f})"

@@ -16,6 +16,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,9 +25,10 @@ from ...grid.maps.grid_map import GridMap
 from ..guidance import Guidance
 from ..motion import MOTIONS
 from ..planner import FleetPlanner
+from ..zones import LONGEST, Zones
 from .bars import Bars
 from .doors import Doors
-from .followed import MINUTE_S, UNSEEN, FollowedFleet, graph_for, most_actions, rules_of
+from .followed import MINUTE_S, UNSEEN, FollowedFleet, graph_for, most_actions, pace_of, rules_of
 from .kept import StateFile
 from .known import agent_text
 from .places import AgentState, ClosedTiles, FleetStep, Lanes, Places, Told
@@ -52,6 +54,7 @@ class RunningFleet(FollowedFleet):
         self._now = -np.inf
         self._ticks = 0  # of the planner
         self._lanes: Lanes | None = None
+        self._zones = Zones()
         self._counted, self._recent = 0, deque[int]()
         self.step_times: deque[float] = deque(maxlen=100)
 
@@ -68,9 +71,17 @@ class RunningFleet(FollowedFleet):
             self._file = StateFile(values.state_file)
         self._values = values
 
-    def take_map(self, grid: GridMap, lanes: Lanes | None = None) -> None:
-        """Run on this map from now on. Agents keep their places where it covers the same tiles as the one before."""
-        before, self._grid, self._lanes = self._grid, grid, lanes
+    def take_map(self, grid: GridMap, lanes: Lanes | None = None, zones: Zones | None = None) -> None:
+        """Run on this map from now on. Agents keep their places where it covers the same tiles as the one before.
+
+        Raises GridMapError for zones that cannot be crossed; nothing changes then.
+        """
+        values = self._values
+        zones = replace(Zones() if zones is None else zones, usual=pace_of(values, grid))
+        if zones.no_stopping is not None:
+            given = None if lanes is None else lanes.guidance
+            FleetPlanner(grid, values.motion, "cpu", values.fleet, given, zones=zones)
+        before, self._grid, self._lanes, self._zones = self._grid, grid, lanes, zones
         if before is None or _frame(before) != _frame(grid):
             self._open(self._values)
             return
@@ -125,6 +136,12 @@ class RunningFleet(FollowedFleet):
     def _take_lanes(self):
         if self._lanes is not None:
             self.planner.guidance, self._graph.one_way = self._lanes.guidance, self._lanes.one_way
+        if self._zones or self.planner.zones:
+            self.planner.take_zones(self._zones, self._grid)
+        size = self._values.fleet.size
+        self._speeds, self._graph.no_stopping = self._zones.limits(size), self._zones.stops_refused(size)
+        if self._graph.no_stopping is not None:
+            self._graph.widen(most_actions(self._values) + LONGEST)  # all actions through a zone
 
     # ---- agents that leave ----
 
@@ -277,7 +294,9 @@ class RunningFleet(FollowedFleet):
             what = f"is old: reports that came since are stamped {behind:.1f} s before it, and are passed over"
             what += f"; a clock that was set back counts after {after:g} s"
             self._misplaced(self._ids[number], agents["point"][number], what)
-        stands = agents["silent"] | agents["late"] | faulty | outside | self._off | self._doubted
+        held = graph.held_outside() & (now - agents["since"] > self._values.silent_after_s)
+        agents["since"][held] = now  # they stand for a step, so that all is planned anew around them
+        stands = agents["silent"] | agents["late"] | faulty | outside | self._off | self._doubted | held
         stands[self._of(self.standing)] = True
         if len(settled) or (stands & ~agents["stands"]).any() or self._someone_fits() or self._someone_is_barred():
             self._plan_anew()
@@ -334,7 +353,10 @@ class RunningFleet(FollowedFleet):
             same = graph.tiles[numbers, graph.allowed[numbers]] == graph.ends()[0][numbers]
             graph.drop_turns(numbers[same.all(axis=1)])  # turns to and fro, which nobody was told of
             self._agents["busy"][numbers] = 0
-        full = (graph.planned > ahead) & ~(turning & (graph.planned < graph.most))
+        goes_on = turning
+        if graph.no_stopping is not None:
+            goes_on = turning | graph.no_stopping[tuple(graph.ends()[0].T)]
+        full = (graph.planned > ahead) & ~(goes_on & (graph.planned < graph.most))
         return full | (graph.planned >= graph.most)
 
     def _ticks_of(self, actions):

@@ -4,6 +4,7 @@ Agents of unlike sizes move on one *layer* of the map for each size, all below e
 the places and fields of its size, and who is too near to whom on other layers is a matter of offsets.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from ...device import lean_njit
 from ...errors import GridMapError
 from ...grid.maps.grid_map import GridMap
 from ..arguments import checked_tiles
-from ..guidance import Guidance
+from ..guidance import MOST_DIFFERENCE, Guidance
 from ..motion import Motion
 
 
@@ -127,12 +128,15 @@ class PaddedMap:
         around[around[:, 0] > 0, 1:] = 0
         return (parts[tiles] > 0) & (around != parts[tiles][:, None]).all(axis=1)
 
-    def lanes(self, grid: GridMap, motion: Motion, guidance: Guidance) -> Lanes:
+    def lanes(self, grid: GridMap, motion: Motion, guidance: Guidance, barred: Sequence[np.ndarray] = ()) -> Lanes:
+        """barred: of each size, (rows, cols, 4) bool moves that are as dear as can be, beside those of the guidance"""
         pad = self.pad
         free = np.concatenate([np.pad(footprint_free(grid.costs > 0, size), pad) for size in self.sizes])
         moves = np.ones((*free.shape, 4), np.uint8)
-        for first in range(0, self.rows, self._rows):
-            moves[first + pad : first + self._rows - pad, pad:-pad] = guidance.moves
+        for layer, first in enumerate(range(0, self.rows, self._rows)):
+            dearest = MOST_DIFFERENCE - 4 * guidance.turn
+            costs = np.where(barred[layer], dearest, guidance.moves) if len(barred) else guidance.moves
+            moves[first + pad : first + self._rows - pad, pad:-pad] = costs
         numbers = guidance.turn, guidance.unit, motion.headings, free.shape[1]
         return Lanes(free.astype(np.uint8).ravel(), moves.reshape(-1, 4), *numbers)
 

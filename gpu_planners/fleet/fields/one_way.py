@@ -1,4 +1,4 @@
-"""Moves that nobody may make: options that make none, and ways around them.
+"""Moves that nobody may make, and tiles where nobody may stop: options that do neither, and ways around such moves.
 
 A field counts such a move as dear, as high as a byte allows. Where the way around is longer still, the field leads
 through it. Then an agent gets a goal on the way around, a *stop*, so near that no path to it that makes such a move can
@@ -11,7 +11,7 @@ import numpy as np
 from numba import prange
 
 from ...device import lean_njit, njit
-from ..motion import Options
+from ..motion import Paces
 from ..step.state import Agents, Ranked
 from .cost_to_go import downhill
 from .lanes import Lanes, PaddedMap, ahead
@@ -41,24 +41,48 @@ def _makes_barred(tile, track, heading, here, barred, width):
     return False
 
 
-@njit(parallel=True)
-def leave_out(barred, width, agents, options, ranked):
-    """Take options that make barred moves out of the ranked ones; one that waits is always left.
+@lean_njit
+def _stops(a, track, ticks, rests, no_stopping, width, agents, options):
+    """Does an option of agent a stand on tiles where nobody may stop? It may turn there on its way, but not back."""
+    tile, table, last = agents.tile[a], agents.table[a], options.here.shape[2] - 1
+    here, also = options.here[track, agents.heading[a]], options.also[track, agents.heading[a]]
+    if no_stopping[tile + here[last]]:
+        return True  # it ends in waiting
+    rest = options.tick[options.first_step[table]]
+    at, came, stood, entered = here[rest], agents.heading[a], 0, False
+    for tick in range(rest + 1, last + 1):
+        if here[tick] == at:
+            stood += also[tick] == at and also[tick - 1] == at
+            continue
+        way = _direction(here[tick] - at, width)
+        turns = (way - came) % 4
+        if no_stopping[tile + at]:
+            needed = min(turns, 4 - turns) * ticks[table // rests, 1] if options.here.shape[1] == 4 else 0
+            if stood > needed or (entered and turns == 2):
+                return True
+        at, came, stood, entered = here[tick], way, 0, True
+    return False
 
-    barred: (tiles, 4) bool
+
+@njit(parallel=True)
+def leave_out(barred, no_stopping, width, ticks, rests, agents, options, ranked):
+    """Take options that make barred moves, or stop where nobody may, out of the ranked ones.
+
+    barred: (tiles, 4) bool; no_stopping: (tiles,) bool; ticks, rests: as in `advance`
     """
     for a in prange(len(agents.tile)):
-        _leave_out(a, barred, width, agents, options, ranked)
+        _leave_out(a, barred, no_stopping, width, ticks, rests, agents, options, ranked)
 
 
 @lean_njit
-def _leave_out(a, barred, width, agents, options, ranked):
+def _leave_out(a, barred, no_stopping, width, ticks, rests, agents, options, ranked):
     """A function of its own: inside the parallel loop Numba takes writes to an array of a record for dead code."""
     kept = 0
     for place in range(ranked.length[a]):
         option = ranked.option[a, place]
         track, heading = options.track[option], agents.heading[a]
-        if not _makes_barred(agents.tile[a], track, heading, options.here, barred, width):
+        out = _makes_barred(agents.tile[a], track, heading, options.here, barred, width)
+        if not out and not _stops(a, track, ticks, rests, no_stopping, width, agents, options):
             ranked.option[a, kept], ranked.cost[a, kept] = option, ranked.cost[a, place]
             kept += 1
     ranked.length[a] = kept
@@ -122,18 +146,23 @@ def _stop_on(tile, heading, steps, lanes, barred, most):
 
 
 class OneWay:
-    """barred: (rows, cols, 4) bool, moves to the east, south, west, north that nobody may make"""
+    """barred: (rows, cols, 4) bool, moves to the east, south, west, north that nobody may make, of each size
+    no_stopping: (rows, cols) bool of each size, tiles where nobody may stop
+    """
 
-    def __init__(self, barred: np.ndarray, padded: PaddedMap):
+    def __init__(self, barred: list[np.ndarray], no_stopping: list[np.ndarray], padded: PaddedMap):
         pad = padded.pad
-        one = np.pad(barred, ((pad, pad), (pad, pad), (0, 0)))
-        self.barred: np.ndarray = np.ascontiguousarray(np.concatenate([one] * len(padded.sizes)).reshape(-1, 4))
+        moves = [np.pad(one, ((pad, pad), (pad, pad), (0, 0))) for one in barred]
+        self.barred: np.ndarray = np.ascontiguousarray(np.concatenate(moves).reshape(-1, 4))
+        self._no_stopping = np.concatenate([np.pad(one, pad) for one in no_stopping]).ravel()
+        self._some = bool(self.barred.any())
         self._free: np.ndarray | None = None
         self._ways: OrderedDict[int, np.ndarray] = OrderedDict()  # by goal, steps to it
         self._goal = self._stop = np.zeros(0, np.int64)  # of agents that go around
 
-    def leave_out(self, width: int, agents: Agents, options: Options, ranked: Ranked) -> None:
-        leave_out(self.barred, width, agents, options, ranked)
+    def leave_out(self, width: int, agents: Agents, paces: Paces, ranked: Ranked) -> None:
+        rules = self.barred, self._no_stopping, width, paces.ticks, paces.rests
+        leave_out(*rules, agents, paces.options, ranked)
 
     def stops(self, agents: Agents, goals: np.ndarray, slots: np.ndarray, engine, lanes: Lanes) -> np.ndarray:
         """Where agents go first: (N,) tiles, their goals (N,) where these fields lead there, -1: there is no way.
@@ -141,6 +170,8 @@ class OneWay:
         slots: (N,) of the goals' fields, -1: not there yet
         """
         n = len(goals)
+        if not self._some:
+            return goals
         if self._free is None or not np.array_equal(self._free, lanes.free):
             self._free = lanes.free.copy()
             self._ways.clear()

@@ -55,6 +55,7 @@ class Stepper:
     def __init__(self, padded: PaddedMap, motion: Motion, settings: Settings):
         self._map, self._motion, self._settings = padded, motion, settings
         self.one_way = False  # are there moves that nobody may make? Then agents move by options alone
+        self.crossing = 0  # ticks that have to be looked ahead to cross no-stopping zones; 0: there are none
         self.near = padded.near  # so far apart two agents are too near
         self.paces = Paces((speed_of(motion, settings),), motion, settings.least_horizon, padded.cols)
         near, plain = (padded.clearance, padded.layer), self._is_plain(self.paces)
@@ -106,7 +107,8 @@ class Stepper:
         changed?"""
         horizon = self._horizon_for(lanes, budget_s)
         self._unlike = 0 if horizon == self.rules.horizon else self._unlike + 1
-        if self._unlike == 0 or (0 < self.steps and self._unlike < STEADY):
+        soon = self.steps == 0 or horizon == self.crossing
+        if self._unlike == 0 or (self._unlike < STEADY and not soon):
             return False
         self.paces, self.rules = self.paces.ahead(horizon), self.rules._replace(horizon=horizon)
         agents, options, tiles = self.state.agents, self.paces.options, len(self.state.plans.reserved)
@@ -118,7 +120,9 @@ class Stepper:
 
     def _horizon_for(self, lanes, budget_s):
         count, free = np.count_nonzero(self.state.agents.there), np.count_nonzero(lanes.free)
-        horizon = self._settings.least_horizon
+        horizon = max(self._settings.least_horizon, self.crossing)
+        if self.crossing:
+            return horizon  # always: what is left of an option leads out of a zone
         simple = self._motion.headings > 1 and self.near == 0 and self.paces.one_tick  # others have too many options
         if self._settings.horizon or not simple or not count:
             return horizon

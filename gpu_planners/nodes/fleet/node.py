@@ -16,11 +16,13 @@ import numpy as np
 from gpu_planners_msgs.srv import PlanFleet
 
 from ...compiling import fleet_parts
-from ...errors import error_text
+from ...errors import GpuPlannersError, error_text
 from ...fleet.execution.places import coarser
 from ...fleet.execution.running import RunningFleet
 from ...fleet.execution.tasks import FleetTasks
 from ...grid import GridMap
+from ...vda5050.layout import Layout
+from ...vda5050.zones import read_zones
 from ..common import map_codes as codes
 from ..common.map_scene import Frames, MapScene, TopicMaps
 from ..common.planner_node import COMPILING, OK, PlannerNode
@@ -93,10 +95,23 @@ class FleetPlannerNode(PlannerNode):
             devices = ", ".join(self.values.devices)
             self.get_logger().info(f"map of {grid.rows} x {grid.cols} tiles, ready on {devices} after {took:.1f} s")
         if changed:
-            self._fleet.take_map(grid)
+            self._take_with_zones(grid)
             self._outputs.show_map(grid, self._scene.map_header())
         self.state.set_problem("guidance", self._fleet.guidance_fault)
         self._say_ready()
+
+    def _take_with_zones(self, grid):
+        """Have the fleet run on a map, with the zones of zones_file; without them where they cannot be used."""
+        path, why = self.values.zones_file, ""
+        try:
+            layout = read_zones(path, Layout(grid, map_id=""))[1] if path else Layout(grid)
+            self._fleet.take_map(layout.grid, layout.lanes(), layout.zones())
+        except GpuPlannersError as error:
+            if not path:
+                raise
+            why = f"zones_file is not used: {error_text(error)}"
+            self._fleet.take_map(grid)
+        self.state.set_problem("zones", why)
 
     def _parts(self):
         """(what steps need, what requests need)"""

@@ -29,6 +29,12 @@ class FleetParameters(Rules, TaskRules, MapParameters):
         1000.0,
         unit="metres",
     )
+    zones_file: str = setting(
+        "",
+        "Zones of the map, a zoneSet of VDA 5050 3.0 (JSON): closed tiles, lanes, slow zones, and, as NO_STOPPING, "
+        "tiles where nobody may stop; empty: none",
+        read_only=True,
+    )
     time_limit_s: float = setting(
         5.0, "Planning time of requests that give none; steps go on meanwhile", 0.001, 3600.0, unit="seconds"
     )
