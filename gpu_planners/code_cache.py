@@ -73,10 +73,18 @@ def code_folder() -> Path:
     return Path(os.environ.get(MAKING) or os.environ.get("NUMBA_CACHE_DIR") or cache_folder() / "code").absolute()
 
 
-def keep(dispatcher):
-    """Let a dispatcher of numba.njit or numba.cuda.jit keep here what comes from a file -> the dispatcher."""
+def making() -> bool:
+    """Does this process make what a wheel brings?"""
+    return MAKING in os.environ
+
+
+def keep(dispatcher, missed=None):
+    """Let a dispatcher of numba.njit or numba.cuda.jit keep here what comes from a file -> the dispatcher.
+
+    missed: called, if given, when this process begins to compile it, since nobody has
+    """
     try:
-        cache = dispatcher._cache = _Cache(dispatcher)
+        cache = dispatcher._cache = _Cache(dispatcher, missed)
     except sources.NoSourceError:
         return dispatcher
     compile_it = dispatcher.compile
@@ -168,8 +176,8 @@ def _in_llvm(frame):
 class _Cache:
     """The cache of a function, as Numba's dispatchers use one."""
 
-    def __init__(self, dispatcher):
-        self._dispatcher, self._turns = dispatcher, contextlib.ExitStack()
+    def __init__(self, dispatcher, missed):
+        self._dispatcher, self._missed, self._turns = dispatcher, missed, contextlib.ExitStack()
         self.cache_path = str(code_folder())
         self.source = _source(dispatcher.py_func)  # now: the file may be edited before the function is compiled
         self._options = sorted(
@@ -191,7 +199,10 @@ class _Cache:
             if file and (found := self._load(file, context)):
                 return found
         self._turns.enter_context(Turn(own.with_suffix(".lock"), PATIENCE_S, LOOK_S))
-        return self._load(own, context)  # another process may have made it
+        found = self._load(own, context)  # another process may have made it
+        if found is None and self._missed:
+            self._missed()
+        return found
 
     def save_overload(self, signature, code):
         try:
@@ -199,7 +210,7 @@ class _Cache:
             if open_to(own.parent):
                 return
             if _is_cuda(code):
-                if MAKING in os.environ:
+                if making():
                     with ThreadPoolExecutor(len(CAPABILITIES)) as threads:
                         list(threads.map(code._codelibrary.get_cubin, map(_architecture, CAPABILITIES)))
                 _write(own, code._reduce_states())
@@ -245,7 +256,7 @@ class _Cache:
         ]
         target, portable = _targets(codegen)
         own, ready = (hashlib.sha256("\n".join([*made_from, each]).encode()).hexdigest() for each in (target, portable))
-        if MAKING in os.environ:
+        if making():
             own = ready
         file, brought = (Path(self.source) / f"{name}-{key[:24]}.code" for key in (own, ready))
         return code_folder() / file, READY_MADE / brought if portable else None

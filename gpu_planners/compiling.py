@@ -7,65 +7,33 @@ their locks while they compile, so threads would not help, and would stall a pro
 """
 
 import contextlib
-import hashlib
 import heapq
 import os
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.core.registry import cpu_target
 
-from . import code_cache, sources
-from . import device as devices
-from .arm import PLANNERS, CollisionChecker, CollisionWorld, MotionCheck, RobotModel, load_urdf
+from .arm import PLANNERS, MotionCheck, RobotModel
 from .arm.collision.packing import pack_robot
 from .arm.collision.scratch import SIZES
 from .arm.constraints import JointRange, KeepingChecker
 from .arm.planners.rrt_connect.planner import engine_for
 from .arm.robot import inverse_kinematics
 from .arm.trajectory import time_parameterize
-from .code_cache import CAPABILITIES, MAKING, READY_MADE, Turn, code_folder, fits_here
+from .beside import KERNELS
+from .code_cache import Turn
 from .distributed.processes import processes
-from .errors import shortened
 from .fleet import FleetPlanner
 from .fleet import Settings as FleetSettings
 from .grid import BlockPlanner, GridMap, PoseGrid, PosePlanner
-from .share import share_folder
+from .kernels import checker_of_size, kernel_part
+from .parts import LOOK_S, PATIENCE_S, Part, compile_in_turn, is_compiled, kind, place, turn_file, words_of
 
 PRODUCTS = ("arm", "grid", "fleet")
 KEEPING = "rrt_connect with constraints"  # a search of its own, beside those of PLANNERS
-ROBOT = "desk_arm"  # that code is compiled with where nobody gives a robot; it serves all
-LOOK_S = 0.2  # how often it looks whether it shall stop, or go on
-PATIENCE_S = 900.0  # for another process that makes the same part
-
-
-@dataclass(frozen=True)
-class Part:
-    """What one kind of request needs.
-
-    what: in words, which also tell parts apart in the cache
-    compile_it, arguments: make it, in any process; pickle takes them
-    seconds: of CPU that it takes by itself, roughly, on one core of 2023
-    """
-
-    what: str
-    compile_it: Callable[..., Any]
-    arguments: tuple
-    seconds: float
-
-    def run(self) -> None:
-        """Compile it, or load it from the cache, in this process."""
-        self.compile_it(*self.arguments)
-        if not code_cache.unkept:
-            with contextlib.suppress(OSError):  # the cache cannot be written to
-                _mark(self.what, _here(self.what)).touch()
 
 
 class Progress(NamedTuple):
@@ -108,8 +76,11 @@ def parts_of(products: Iterable[str], device: str) -> list[Part]:
 
 
 def _all_of_the_arm(device):
-    sizes = range(len(SIZES)) if _kind(device) == "cuda" else (0,)
-    return list({part.what: part for size in sizes for part in _arm_of_size(device, size)}.values())
+    sizes = range(len(SIZES)) if kind(device) == "cuda" else (0,)
+    parts = [part for size in sizes for part in _arm_of_size(device, size)]
+    if kind(device) == "cuda":  # first, since others wait for them
+        parts = [kernel_part(kernel, device, size) for size in sizes for kernel in KERNELS] + parts
+    return list({part.what: part for part in parts}.values())
 
 
 def _arm_of_size(device, size):
@@ -142,14 +113,12 @@ def planner_part(
 
 
 def _place(device, size, robot=None):
-    """Device and size of kernels in words. Code for the CPU serves robots of all sizes."""
-    if _kind(device) == "cpu":
-        return "cpu"
-    if robot is not None:
+    """Device and size of kernels in words, of a robot if there is one."""
+    if robot is not None and kind(device) == "cuda":
         from .arm.collision.checker_cuda import size_number
 
         size = size_number(pack_robot(robot).buffers)
-    return f"{_kind(device)} for robots of size {size}"
+    return place(device, size)
 
 
 def grid_parts(
@@ -157,37 +126,33 @@ def grid_parts(
 ) -> list[Part]:
     """For maps of a kind; arguments: as BlockPlanner and GridMap take them."""
     costs = "uniform costs" if uniform_cost else "costs"
-    what = f"algorithm {algorithm}, {connectivity}-connected, {costs}, blocks of {block_size}, on {_kind(device)}"
+    what = f"algorithm {algorithm}, {connectivity}-connected, {costs}, blocks of {block_size}, on {kind(device)}"
     given = device, algorithm, connectivity, uniform_cost, block_size, settings
     return [Part(what, _compile_paths, given, 8)]
 
 
 def pose_parts(device: str) -> list[Part]:
     """For robots with a shape, whatever their moves. device: as PosePlanner takes it"""
-    return [Part(f"paths of robots with a shape on {_kind(device)}", _compile_poses, (device,), 30)]
+    return [Part(f"paths of robots with a shape on {kind(device)}", _compile_poses, (device,), 30)]
 
 
 def fleet_parts(device: str, motion: str = "four", settings: Any = None) -> list[Part]:
     """Arguments: as FleetPlanner takes them."""
     given = device, motion, settings
     return [
-        Part(f"steps of fleets on {_kind(device)}, {motion}", _compile_steps, given, 16),
+        Part(f"steps of fleets on {kind(device)}, {motion}", _compile_steps, given, 16),
         Part(f"whole plans of fleets, {motion}", _compile_whole_plans, given, 20),
     ]
 
 
-def _kind(device):
-    return device.partition(":")[0]
-
-
 def _compile_checks(*given):
-    checker, q = _checker(*given)
+    checker, q = checker_of_size(*given)
     checker.warm_up()
     checker.colliding_pairs(q[0])
 
 
 def _compile_planner(name, *given):
-    checker, q = _checker(*given)
+    checker, q = checker_of_size(*given)
     if name == KEEPING:
         joint = checker.robot.joint_names[0]
         engine_for(KeepingChecker(checker, JointRange(checker.robot, {joint: (-np.inf, 1e3)})))
@@ -201,25 +166,13 @@ def _compile_planner(name, *given):
 
 
 def _compile_batches(device, size):
-    engine_for(_checker(device, None, None, size)[0], many=True)
+    engine_for(checker_of_size(device, None, None, size)[0], many=True)
 
 
 def _compile_timing(*given):
-    checker, q = _checker(*given)
+    checker, q = checker_of_size(*given)
     limits = checker.robot.velocity, checker.robot.acceleration
     time_parameterize(q[:3], *limits, deviation=0.01, checker=checker)
-
-
-def _checker(device, robot, motion, size):
-    """(CollisionChecker in a world with nothing near, configurations)"""
-    if robot is None:
-        urdf = share_folder() / "urdf" / ROBOT
-        robot = load_urdf(urdf.with_suffix(".urdf"), urdf.with_suffix(".srdf"))
-    rng, world = np.random.default_rng(0), CollisionWorld()
-    world.add_convex("a hull with many corners", rng.normal(size=(200, 3)), np.eye(4) + 1e3 * np.eye(4, k=3))
-    q = rng.uniform(robot.lower, robot.upper, (64, robot.dof))
-    checker = CollisionChecker(robot, world, device, motion or MotionCheck())
-    return checker.of_size(size) if size else checker, q
 
 
 def _compile_paths(device, algorithm, connectivity, uniform_cost, block_size, settings):
@@ -290,36 +243,6 @@ def _fleet(device, motion, settings):
     return planner, apart * (1 + np.stack(np.divmod(np.arange(9), 3), axis=1))
 
 
-def is_compiled(what: str) -> bool:
-    """Does the cache hold this part, as a process on this machine has said, or a wheel that fits it?"""
-    ready = READY_MADE / _mark(what, "").name
-    return _mark(what, _machine(what)).exists() or ready.exists() and _fits(what)
-
-
-def _mark(what, machine):
-    key = hashlib.sha256((what + machine + sources.digest_of_all()).encode()).hexdigest()[:16]
-    return code_folder() / f"compiled-{key}"
-
-
-def _here(what):
-    """What tells the code that this process makes apart."""
-    return "" if MAKING in os.environ else _machine(what)
-
-
-def _machine(what):
-    """What, beside the sources, tells this machine's code apart."""
-    here = f"{sys.version_info[:2]} {cpu_target.target_context.codegen().magic_tuple()}"
-    return f"{here} {devices.model_of('cuda')} {version('numba-cuda')}" if "cuda" in what else here
-
-
-def _fits(what):
-    if "cuda" not in what:
-        return fits_here()
-    from numba import cuda
-
-    return tuple(cuda.gpus[0].compute_capability) in CAPABILITIES
-
-
 def compile_parts(
     parts: Sequence[Part],
     told: Callable[[Progress], object] = lambda progress: None,
@@ -343,7 +266,7 @@ def compile_parts(
 
     with contextlib.suppress(_Stopped):
         while due := [part for part in parts if not is_compiled(part.what)]:
-            taken = all(Turn.is_taken(_turn_file(part.what)) for part in due)
+            taken = all(Turn.is_taken(turn_file(part.what)) for part in due)
             if not taken or time.monotonic() > pace.began + PATIENCE_S:
                 break
             look(due)
@@ -357,38 +280,8 @@ def compile_parts(
                 for future in wait(left, LOOK_S, FIRST_COMPLETED).done:
                     part = left.pop(future)
                     error = future.exception()  # of the pool
-                    failed |= {part.what: _words_of(error)} if error else future.result()
+                    failed |= {part.what: words_of(error)} if error else future.result()
     return failed
-
-
-def compile_in_turn(parts: Sequence[Part]) -> dict[str, str]:
-    """Compile parts in this process, one after the other -> {what could not be compiled: why}.
-
-    Other processes wait for them, as this one does for those that another one makes.
-    """
-    devices.SOON_S = threading.TIMEOUT_MAX  # whoever waits is told by the process that asked for the parts
-    turns = [Turn(_turn_file(part.what), PATIENCE_S, LOOK_S) for part in parts]
-    failed: dict[str, str] = {}
-    for turn, part in zip(turns, parts):
-        with turn:
-            if is_compiled(part.what):
-                continue
-            try:
-                part.run()
-            except Exception as error:
-                failed[part.what] = _words_of(error)
-            else:
-                if code_cache.unkept:
-                    failed[part.what] = f"its code could not be kept: {code_cache.unkept}"
-    return failed
-
-
-def _turn_file(what):
-    return _mark(what, _here(what)).with_suffix(".turn")
-
-
-def _words_of(error):
-    return f"{type(error).__name__}: {shortened(error)}"
 
 
 class _Pace:

@@ -49,18 +49,18 @@ def lean_njit(function):
     return njit(function, _nrt=False)
 
 
-def cuda_jit(function=None, **options):
+def cuda_jit(function=None, missed=None, **options):
     """numba.cuda.jit with the cache of the package; imports CUDA. Without fast mathematics: with its square roots and
-    divisions the exact search calls pairs half a millimetre apart colliding."""
+    divisions the exact search calls pairs half a millimetre apart colliding. missed: see `code_cache.keep`"""
     from numba import cuda
 
     # single queries are small by nature; numba would warn at every launch
     warnings.filterwarnings("ignore", message=".*Grid size .* low occupancy")
     if function is None:
-        return functools.partial(cuda_jit, **options)
+        return functools.partial(cuda_jit, missed=missed, **options)
     from . import inner_code_cuda
 
-    return code_cache.keep(inner_code_cuda.compile_once(cuda.jit(**options)(function)))
+    return code_cache.keep(inner_code_cuda.compile_once(cuda.jit(**options)(function)), missed)
 
 
 @contextlib.contextmanager

@@ -32,10 +32,12 @@ PRODUCTS = (
 FOLDERS = {"nodes", "demo", "cli", "distributed", "datasets", "sim", "verify", "vda5050"}  # they compile nothing
 FILES = {
     "arguments.py",
+    "beside.py",
     "dlpack.py",
     "errors.py",
     "settings.py",
     "files.py",
+    "parts.py",
     "share.py",
 }  # nor do these, and no kernel reads them
 _COMPILES = re.compile(rb"\b(njit|\w+_njit|cuda_jit|cuda\.jit|with_threads|overload|intrinsic)\b")

@@ -19,7 +19,8 @@ LOOK_S = 0.25  # between two looks at what is wrong
 
 def run(options: argparse.Namespace, _rest: list[str]) -> None:
     require("paho.mqtt", "vda5050", "pip install 'gpu_planners[vda5050]'")
-    from ..compiling import fleet_parts, is_compiled
+    from ..compiling import fleet_parts
+    from ..parts import is_compiled
     from ..vda5050.control import FleetControl
     from ..vda5050.errands import read_errands
     from ..vda5050.layout import read_doors, write_lif

@@ -12,9 +12,10 @@ import sys
 from collections.abc import Iterator
 
 from ..code_cache import code_folder
-from ..compiling import Part, arm_parts, compile_in_turn, fleet_parts, grid_parts, is_compiled, planner_part
+from ..compiling import arm_parts, fleet_parts, grid_parts, planner_part
 from ..device import resolve_devices
 from ..distributed.processes import processes
+from ..parts import Part, compile_in_turn, is_compiled
 
 CONNECTIVITY = 8  # of the generated map, whose costs are uniform
 MOTION = "turning"  # of the fleet

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from checkout import ROOT
 
-from gpu_planners import cli, compiling
-from gpu_planners.compiling import Part, compile_parts, is_compiled, parts_of
+from gpu_planners import cli, compiling, parts
+from gpu_planners.compiling import compile_parts, parts_of
 from gpu_planners.device import njit
+from gpu_planners.parts import Part, is_compiled
 
 FIRST_REQUESTS = """
 import sys
@@ -73,7 +74,7 @@ def test_an_unknown_product_is_named(capsys):
 def own_cache(tmp_path, monkeypatch):
     """Where nothing is compiled: for this process and those that it starts."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "code"))
-    monkeypatch.setattr(compiling, "code_folder", lambda: tmp_path / "code")
+    monkeypatch.setattr(parts, "code_folder", lambda: tmp_path / "code")
 
 
 def fail():
@@ -136,7 +137,7 @@ def slow(folder):
 IN_TURN = """
 import sys
 from pathlib import Path
-from gpu_planners.compiling import Part, compile_in_turn
+from gpu_planners.parts import Part, compile_in_turn
 from test_compiling import slow
 compile_in_turn([Part("first", slow, (Path(sys.argv[1]),), 1), Part("second", slow, (Path(sys.argv[1]),), 1)])
 """
@@ -195,13 +196,13 @@ def test_what_cannot_be_kept_has_failed(tmp_path, monkeypatch):
 
 
 def test_what_another_python_or_processor_has_compiled_is_not_compiled_here(tmp_path, monkeypatch):
-    monkeypatch.setattr(compiling, "code_folder", lambda: tmp_path)
+    monkeypatch.setattr(parts, "code_folder", lambda: tmp_path)
     Part("wood", int, (), 1).run()
     assert is_compiled("wood") and not is_compiled("stone")
     with monkeypatch.context() as other:
-        other.setattr(compiling, "sys", SimpleNamespace(version_info=(3, 99)))
+        other.setattr(parts, "sys", SimpleNamespace(version_info=(3, 99)))
         assert not is_compiled("wood")
     with monkeypatch.context() as other:
-        other.setattr(type(compiling.cpu_target.target_context.codegen()), "magic_tuple", lambda self: ("a 486",))
+        other.setattr(type(parts.cpu_target.target_context.codegen()), "magic_tuple", lambda self: ("a 486",))
         assert not is_compiled("wood")
     assert is_compiled("wood")

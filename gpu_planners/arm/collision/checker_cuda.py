@@ -5,13 +5,13 @@ import functools
 from numba import cuda, float32, int32
 from numba.cuda.extending import overload  # type: ignore[attr-defined]
 
-from ...device import cuda_jit
+from ... import beside
 from ...errors import RobotDescriptionError
 from ...parallel.team_cuda import WARP
 from ...parallel.threads import in_parts
 from ..geometry.poses import POSE
 from ..spaces import interface
-from ..spaces.cuda import MANY, REGISTERS, THREADS, WARPS, CudaBatches, register_scratch
+from ..spaces.cuda import MANY, THREADS, WARPS, CudaBatches, kernel_jit, register_scratch
 from ..spaces.interface import Packed
 from .certify import clear_speeds, verdict
 from .motions import motion_valid
@@ -137,7 +137,17 @@ def plain_scratch(*scratch_sizes):
     return _scratch(*scratch_sizes[1:], plain=True)
 
 
-register_scratch(interface.ARM, _scratch, _spilled)
+def _compile_others(n_q, n_poses, n_speeds):
+    """A kernel of one of SIZES begins to be compiled here: other processes compile the others, and then those of other
+    sizes, but for the largest, which few robots take. Larger robots' kernels are compiled here alone."""
+    sizes = [(joints, poses, speeds > SHARED_SPEEDS) for joints, poses, speeds in SIZES]
+    if (own := (n_q, n_poses, n_speeds > SHARED_SPEEDS)) in sizes:
+        number = sizes.index(own)
+        others = [other for other in range(len(SIZES) - 1) if other != number]
+        beside.compile_kernels(f"cuda:{cuda.get_current_device().id}", [number, *others])
+
+
+register_scratch(interface.ARM, _scratch, _spilled, _compile_others)
 interface.register(ArmScratch, "cuda", motion_valid, overload)
 
 
@@ -146,7 +156,7 @@ def _configuration_kernel(*scratch_sizes):
     """-> kernel that checks configurations, a lane each. A block takes THREADS of them."""
     make_scratch = plain_scratch(*scratch_sizes)
 
-    @cuda_jit(max_registers=REGISTERS)
+    @kernel_jit(scratch_sizes)
     def configurations(q, floats, ints, verdicts, spill):
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
         scene, scratch = Packed(floats, ints), make_scratch(warp, spill)

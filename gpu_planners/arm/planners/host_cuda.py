@@ -14,7 +14,7 @@ from ...parallel.stopping import heed
 from ...parallel.stream import CudaStream
 from ...parallel.team import Worker
 from ...parallel.team_cuda import WARP, team_blocks
-from ..spaces.cuda import REGISTERS, THREADS, WARPS, Spill, warp_scratch
+from ..spaces.cuda import THREADS, WARPS, Spill, kernel_jit, warp_scratch
 from ..spaces.interface import Space
 from .message import open_head
 from .node_store import Desk
@@ -33,7 +33,7 @@ def kernel_of(work: Any, scratch_sizes: tuple) -> Any:
         work(floats, ints, own_floats, desk, grid_worker(own_ints))
 
     kernel.__name__ = kernel.__qualname__ = work.py_func.__name__
-    return cuda_jit(kernel, max_registers=REGISTERS)
+    return kernel_jit(scratch_sizes)(kernel)
 
 
 def desk_of_lane(scratch_sizes: tuple) -> Callable:

@@ -27,12 +27,21 @@ KEPT = 1 << 22  # of them from batch to batch: there may be many checkers
 FEW = 64  # motions of a CudaPlane whose request stays in the host's memory, which saves the copies
 _makers: dict[int, Callable] = {}
 _spilled: dict[int, Callable] = {}
+_missed: dict[int, Callable] = {}
 
 
-def register_scratch(kind: int, make: Callable, spilled: Callable = lambda *sizes: 0) -> None:
+def register_scratch(
+    kind: int, make: Callable, spilled: Callable = lambda *sizes: 0, missed: Callable = lambda *sizes: None
+) -> None:
     """Register a kind of space: make(*sizes) is the scratch that `warp_scratch` returns, spilled(*sizes) the floats of
-    global memory that each warp needs for it."""
-    _makers[kind], _spilled[kind] = make, spilled
+    global memory that each warp needs for it; missed(*sizes) is called when a kernel begins to be compiled."""
+    _makers[kind], _spilled[kind], _missed[kind] = make, spilled, missed
+
+
+def kernel_jit(scratch_sizes: tuple) -> Callable:
+    """-> the decorator of kernels for a checker's scratch_sizes."""
+    kind, *sizes = scratch_sizes
+    return cuda_jit(max_registers=REGISTERS, missed=functools.partial(_missed[kind], *sizes))
 
 
 @functools.cache
@@ -179,7 +188,7 @@ def motion_kernel(*scratch_sizes):
     """-> kernel that checks motions, a warp each, for a checker's `scratch_sizes`. A block takes WARPS motions."""
     scratch = warp_scratch(*scratch_sizes)
 
-    @cuda_jit(max_registers=REGISTERS)
+    @kernel_jit(scratch_sizes)
     def motions(q_from, q_to, mode, step, floats, ints, verdicts, spill):
         warp, lane = cuda.threadIdx.x // WARP, cuda.threadIdx.x % WARP
         space = Space(mode, step, floats, ints, scratch(warp, spill))

@@ -3,7 +3,8 @@
 import threading
 from collections.abc import Callable, Sequence
 
-from ...compiling import Part, Progress, compile_parts
+from ...compiling import Progress, compile_parts
+from ...parts import Part
 from .request_error import NotBegunError
 from .worker import ENDING
 

@@ -12,8 +12,9 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.action import ActionClient, ActionServer
 from rclpy.node import Node
 
-from ...compiling import Part, Progress, is_compiled
+from ...compiling import Progress
 from ...errors import error_text
+from ...parts import Part, is_compiled
 from ...settings import Described
 from .actions import QueuedAction
 from .compiling import Background

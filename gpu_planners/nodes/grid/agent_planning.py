@@ -12,8 +12,9 @@ from std_msgs.msg import Header
 
 from gpu_planners_msgs.srv import PlanAgents
 
-from ...compiling import Part, grid_parts, use_planner
+from ...compiling import grid_parts, use_planner
 from ...grid import AgentStatus, GridMap, PathSet
+from ...parts import Part
 from ..common import map_codes as codes
 from ..common.map_messages import Poses, geometry_message
 from ..common.map_scene import Frames

@@ -8,10 +8,11 @@ from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Path
 from std_msgs.msg import Header
 
-from ...compiling import Part, pose_parts
+from ...compiling import pose_parts
 from ...grid import AgentStatus, GridMap, PoseSettings
 from ...grid.paths import STATUS_TEXT
 from ...grid.poses.masks import along_free, convex_pieces
+from ...parts import Part
 from ..common import map_codes as codes
 from ..common.map_messages import Poses, pose_list
 from ..common.request_error import RequestError
