@@ -85,12 +85,7 @@ def goal_rows(poses: Any, device: str, reach: float, link: str) -> Any:
     if not T.flags["C_CONTIGUOUS"]:
         raise GpuPlannersError(f"the poses of link '{link}' lie in another order than C; allowed: no gaps")
     T = T.reshape(1, 4, 4) if len(shape) == 2 else T
-    with cuda.gpus[number]:
-        rows, wrong = cuda.device_array((len(T), POSE), np.float64), cuda.to_device(np.full(1, len(T), np.int32))
-        stream = stream_of(number)
-        _goal_kernel()[-(-len(T) // THREADS), THREADS, stream](T, rows, wrong, reach)
-        stream.synchronize()
-        first = int(wrong.copy_to_host()[0])
+    rows, first = _copied(_goal_kernel(), T, POSE, number, reach)
     if first < len(T):
         raise GpuPlannersError(
             f"pose {first} of link '{link}' is no finite rigid transform at most {GREATEST_LENGTH:g} m away: "
@@ -109,20 +104,29 @@ def first_rows(q: Any, device: str, robot: Any, count: int, most: float) -> Any:
             f"seed_q on a CUDA device must be float32 or float64 of shape {shape}, in C order, got {q.dtype} of shape "
             f"{tuple(q.shape)}"
         )
-    with cuda.gpus[number]:
-        rows, wrong = cuda.device_array(shape, np.float64), cuda.to_device(np.zeros(1, np.int32))
-        stream = stream_of(number)
-        _first_kernel()[-(-count // THREADS), THREADS, stream](q, rows, wrong, most)
-        stream.synchronize()
-        bad = bool(wrong.copy_to_host()[0])
-    if bad:
+    rows, first = _copied(_first_kernel(), q, robot.dof, number, most)
+    if first < count:
         refuse_joints("seed_q", to_host(q).astype(np.float64), robot.joint_names, most)
     return rows
 
 
+def _copied(kernel, given, width, number, most):
+    """-> what a kernel, a lane each, makes of `given` (N, ..) on a device: (N, width) float64 there; the first of them
+    that it refuses, or N"""
+    with cuda.gpus[number]:
+        rows, wrong = (
+            cuda.device_array((len(given), width), np.float64),
+            cuda.to_device(np.full(1, len(given), np.int32)),
+        )
+        stream = stream_of(number)
+        kernel[-(-len(given) // THREADS), THREADS, stream](given, rows, wrong, most)
+        stream.synchronize()
+        return rows, int(wrong.copy_to_host()[0])
+
+
 @functools.cache
 def _first_kernel() -> Any:
-    """The kernel that copies configurations, and notes whether a value is not finite or too large."""
+    """The kernel that copies configurations, and notes the first with a value that is not finite or too large."""
 
     @cuda_jit
     def firsts(q, rows, wrong, most):
@@ -131,7 +135,7 @@ def _first_kernel() -> Any:
             for k in range(q.shape[1]):
                 rows[i, k] = q[i, k]
                 if not abs(rows[i, k]) <= most:
-                    wrong[0] = 1
+                    cuda.atomic.min(wrong, 0, i)
 
     return firsts
 

@@ -8,6 +8,10 @@ point's alone does not, and then the search opens every detour that costs no mor
 The bound is consistent, so a state that leaves its bucket with its last g is not opened again where a bucket holds one
 value; where prices are so high that it spans several, the search ends with the bucket after which nothing can be
 better. What earlier searches wrote is told by their numbers, so that a search clears nothing.
+
+Moves such as driving backwards cost at least a length more than they can bring the bound down. They are tried when the
+search comes to states that cost as much more (partial expansion, with a bound for each move: Felner et al. 2012): most
+never are.
 """
 
 import math
@@ -18,27 +22,22 @@ import numpy as np
 from ...device import lean_njit, njit
 from . import bound
 from .bound import Passable, Point, bound_at, row_and_col, settle, sow
-from .buckets import BUCKET, USED, WAITING, emptied, grown, new_queue, pop, push, release, with_room
+from .buckets import AFTER, BUCKET, ITEM, USED, WAITING, emptied, grown, new_queue, pop, push, with_room
 from .cpu import CpuMap, box_of_both, new_box
 from .moves import UNITS
-from .pose_grid import INFINITE, MOST_MOVES, PoseGrid, Table
+from .pose_grid import INFINITE, MOST_MOVES, PoseGrid
 
 MOST_BUCKETS = 1 << 16
 NEAR = 40  # tile lengths that are to pay at the perimeter
 MOST_WINDOW = 1 << 22  # states about the goal: where its region is larger, the perimeter is the goal
 MARGIN = 64  # units that the point robot's search goes ahead
-START = 255  # in `Memory.came`
+START = 255  # in place of a move that a state was reached by
+MOST_SEARCHES = 1 << 22  # until what they wrote is cleared
 DONE, FULL_AHEAD, FULL_POINT = range(3)
 BEST, GOAL, OPENED = range(3)  # in `result`
+SOURCE, TO, DOWN, RIGHT, PRICE, PLACES, PLANE, SORT = range(8)  # in `Ground.moves`
+DEAR = UNITS  # what a move adds at least to a path's bound that is tried later
 FIRST_ENDS = np.array([True, False, True, False])  # of a box
-
-
-class Memory(NamedTuple):
-    """Of each state, all layers of a place beside each other, written by the searches one after the other: (states,)
-    int64 number of the search and g; (states,) uint8 which of the moves into its layer it came by."""
-
-    known: np.ndarray
-    came: np.ndarray
 
 
 class Near(NamedTuple):
@@ -59,14 +58,29 @@ class Near(NamedTuple):
 class Ground(NamedTuple):
     """The map and the moves.
 
-    cost: (rows, cols) uint8;  free: (planes, rows, words) uint32
-    place: (T,) int32 where a move stands among those into its layer
+    cost: (rows * cols,) uint8;  free: (planes * rows * words,) uint32;  rows, cols, words: of a plane
+    moves: (T, 8) int64, a cache line for each move: the layers that it leads from and to, rows, columns, price, how
+        many places it leads on, where its plane begins in `free`, where it stands among those into its layer
+    first: (L + 1,) where those from a layer begin;  dear: (L,) where among them those begin that are tried later;
+        dearer: (L,) what these add at least
+    into, into_first: those that lead to a layer, as in `Table`;  reach: rows or columns that one leads at most
+    known: (states,) int64, all layers of a place beside each other, written by the searches one after the other: the
+        number of the search << 40 | g << 8 | which of the moves into its layer it came by
     """
 
     cost: np.ndarray
     free: np.ndarray
-    table: Table
-    place: np.ndarray
+    rows: int
+    cols: int
+    words: int
+    moves: np.ndarray
+    first: np.ndarray
+    dear: np.ndarray
+    dearer: np.ndarray
+    into: np.ndarray
+    into_first: np.ndarray
+    reach: int
+    known: np.ndarray
 
 
 class Search:
@@ -75,15 +89,36 @@ class Search:
     def __init__(self, poses: PoseGrid, on: CpuMap):
         layout, table = on.layout, poses.table
         self._on, self._table, self._number = on, table, 0
-        self._memory = Memory(np.zeros(layout.states, np.int64), np.zeros(layout.states, np.uint8))
-        place = np.empty(len(table.into), np.int32)
-        moves = np.arange(len(table.into), dtype=np.int32)
-        place[table.into] = moves - table.into_first[table.to[table.into]]
-        self._ground = Ground(on.cost, on.free, table, place)
-        farthest = np.maximum(abs(table.down), abs(table.right))
-        self._reach, self._tiles_a_unit = int(farthest.max()), float((farthest / table.price).max())
         steps, price = bound.steps_and_prices(
             poses.moves, [m.price(poses.move_costs, poses.resolution) for m in poses.moves]
+        )
+        added = bound.least_added(poses, steps, price)
+        self._order = np.lexsort((added, table.source))
+        sort = np.empty(len(added), np.int64)
+        sort[table.into] = np.arange(len(added)) - table.into_first[table.to[table.into]]
+        places = table.down.astype(np.int64) * layout.cols + table.right
+        plane = table.plane.astype(np.int64) * layout.rows * layout.words
+        moves = np.column_stack(
+            [table.source, table.to, table.down, table.right, table.price, places, plane, sort]
+        ).astype(np.int64)
+        added, layers = added[self._order], range(layout.layers)
+        each = [added[table.first[k] : table.first[k + 1]] for k in layers]
+        farthest = np.maximum(abs(table.down), abs(table.right))
+        self._reach, self._tiles_a_unit = int(farthest.max()), float((farthest / table.price).max())
+        self._ground = Ground(
+            on.cost.reshape(-1),
+            on.free.reshape(-1),
+            layout.rows,
+            layout.cols,
+            layout.words,
+            moves[self._order],
+            table.first,
+            np.array([table.first[k] + (each[k] < DEAR).sum() for k in layers]),
+            np.array([each[k][each[k] >= DEAR].min(initial=INFINITE) for k in layers]),
+            np.argsort(self._order)[table.into],
+            table.into_first,
+            self._reach,
+            np.zeros(layout.states, np.int64),
         )
         right, down, price = steps[:, 0].astype(np.int64), steps[:, 1].astype(np.int64), price.astype(np.int64)
         self._passable = Passable(poses)
@@ -119,11 +154,13 @@ class Search:
 
         -> cost in units, INFINITE: there is no way; numbers of moves (M,) int32; the state where they begin
         """
-        layout, ground, memory = self._on.layout, self._ground, self._memory
+        layout, ground = self._on.layout, self._ground
         if self._stale is not None:
-            self._passable.fill(ground.free, self._stale, self._point.value)
+            self._passable.fill(self._on.free, self._stale, self._point.value)
             self._stale = None
         self._number += 1
+        if self._number == MOST_SEARCHES:
+            ground.known[:], self._number = 0, 1
         highest = int(ground.cost.max())
         jump = 2 * int(self._table.price.max()) * highest + 2
         shift = max(0, (jump // (MOST_BUCKETS - 2)).bit_length())
@@ -137,8 +174,8 @@ class Search:
         ahead = self._ahead._replace(head=np.empty(1 << ((jump >> shift) + 2).bit_length(), np.int32), shift=shift)
         ahead = emptied(ahead)
         result = np.array([INFINITE, -1, 0], np.int64)
-        _begin(starts, near, point, ahead, memory, self._number, layout.rows, layout.layers)
-        while (outcome := _search(near, point, ahead, ground, memory, self._number, result)) != DONE:
+        _begin(starts, near, point, ahead, ground, self._number)
+        while (outcome := _search(near, point, ahead, ground, self._number, result)) != DONE:
             if outcome == FULL_AHEAD:
                 ahead = grown(ahead)
             else:
@@ -148,9 +185,9 @@ class Search:
         g, goal, self.opened = result.tolist()
         if goal < 0:
             return INFINITE, np.zeros(0, np.int32), -1
-        back, start = _way_back(goal, ground, memory)
+        back, start = _way_back(goal, ground)
         moves = np.concatenate([back[::-1], _way_on(goal, near, ground)])
-        return g, moves.astype(np.int32), int(start)
+        return g, self._order[moves].astype(np.int32), int(start)
 
     def _perimeter(self, seeds, least):
         """-> Near; (n, 2) places of the states outside that have a move inside, what they pay by such a move"""
@@ -199,32 +236,28 @@ def _sow_near(states, near, queue):
 @njit
 def _settle_near(near, queue, ground):
     """Settle all states below the limit -> False: there is no room in the queue."""
-    table, area = ground.table, near.rows * near.cols
+    moves, value, area = ground.moves, near.value, near.rows * near.cols
     while queue.notes[WAITING] > 0 and queue.notes[BUCKET] << queue.shift < near.limit:
-        if queue.notes[USED] + MOST_MOVES > len(queue.item):
+        if queue.notes[USED] + MOST_MOVES > len(queue.entry):
             return False
-        entry = pop(queue)
-        if entry < 0:
-            continue
-        at, here = np.int64(queue.item[entry]), np.int64(queue.cost[entry])
-        release(entry, queue)
-        if near.value[at] != here:
+        at, here = pop(queue, False)
+        if at < 0 or value[np.uint64(at)] != here:
             continue
         if here >= near.limit:  # it shares the last bucket
             push(at, here, near.limit + (1 << queue.shift), queue)
             continue
-        layer, row, col = at // area, at // near.cols % near.rows, at % near.cols
-        price = np.int64(ground.cost[near.row + row, near.col + col])
-        for i in range(table.into_first[layer], table.into_first[layer + 1]):
-            move = table.into[i]
-            up, left = row - table.down[move], col - table.right[move]
+        layer, place = row_and_col(at, area)
+        row, col = row_and_col(place, near.cols)
+        price = np.int64(ground.cost[np.uint64((near.row + row) * ground.cols + near.col + col)])
+        for i in range(ground.into_first[layer], ground.into_first[layer + 1]):
+            move = moves[np.uint64(ground.into[i])]
+            up, left, new = row - move[DOWN], col - move[RIGHT], here + price * move[PRICE]
             if up < 0 or left < 0 or up >= near.rows or left >= near.cols:
                 continue
-            new = here + price * table.price[move]
-            to = (np.int64(table.source[move]) * near.rows + up) * near.cols + left
-            if new >= near.value[to] or not _is_free(table.plane[move], near.row + up, near.col + left, ground):
+            to = np.uint64((move[SOURCE] * near.rows + up) * near.cols + left)
+            if new >= value[to] or not _is_free(move, near.row + up, near.col + left, ground):
                 continue
-            near.value[to] = new
+            value[to] = new
             push(to, new, min(new, near.limit + (1 << queue.shift)), queue)
     return True
 
@@ -236,18 +269,20 @@ def _edge(near, queue, cols):
     for slot in range(len(queue.head)):
         entry = queue.head[slot]
         while entry >= 0:
-            at = np.int64(queue.item[entry])
+            at = np.int64(queue.entry[entry, ITEM])
             if near.value[at] >= near.limit:
                 row, col = at // near.cols % near.rows, at % near.cols
                 edge[count, 0], edge[count, 1] = (near.row + row) * cols + near.col + col, near.value[at]
                 count += 1
-            entry = queue.after[entry]
+            entry = queue.entry[entry, AFTER]
     return edge[:count]
 
 
 @lean_njit
-def _is_free(plane, row, col, ground):
-    return ground.free[plane, row, col >> 5] >> np.uint32(col & 31) & np.uint32(1) != 0
+def _is_free(move, row, col, ground):
+    """move: a row of `Ground.moves`"""
+    word = ground.free[np.uint64(move[PLANE] + row * ground.words + (col >> 5))]
+    return word >> np.uint32(col & 31) & np.uint32(1) != 0
 
 
 @lean_njit
@@ -255,7 +290,7 @@ def _left(layer, row, col, near, point):
     """-> what is still to pay from a state at least;  is that exact, and a way from there known?"""
     r, c = row - near.row, col - near.col
     if 0 <= r < near.rows and 0 <= c < near.cols:
-        value = np.int64(near.value[(layer * near.rows + r) * near.cols + c])
+        value = np.int64(near.value[np.uint64((layer * near.rows + r) * near.cols + c)])
         if value < near.limit:
             return value, True
     if near.whole:
@@ -265,73 +300,87 @@ def _left(layer, row, col, near, point):
 
 @lean_njit
 def _layer_row_col(at, layers, cols):
-    """Of a state, by its place in `Memory`."""
+    """Of a state, by its place in `Ground.known`."""
     place, layer = row_and_col(at, layers)
     row, col = row_and_col(place, cols)
     return layer, row, col
 
 
 @njit
-def _begin(starts, near, point, ahead, memory, number, rows, layers):
+def _begin(starts, near, point, ahead, ground, number):
+    layers = len(ground.first) - 1
     for k in range(len(starts)):
-        state = starts[k]
-        layer, row, col = state // (rows * point.cols), state // point.cols % rows, state % point.cols
-        h, _ = _left(layer, row, col, near, point)
+        layer, place = divmod(starts[k], ground.rows * ground.cols)
+        h, _ = _left(layer, place // ground.cols, place % ground.cols, near, point)
         if h < INFINITE:
-            at = (row * point.cols + col) * layers + layer
-            memory.known[at], memory.came[at] = np.int64(number) << 32, START
+            at = place * layers + layer
+            ground.known[at] = np.int64(number) << 40 | START
             ahead.notes[BUCKET] = min(ahead.notes[BUCKET], h >> ahead.shift)
             push(at, 0, h, ahead)
 
 
 @njit
-def _search(near, point, ahead, ground, memory, number, result):
+def _search(near, point, ahead, ground, number, result):
     """Go on with a search -> DONE, or where there is no room. result: (3,) int64 the best g + what is left, its state
     inside the perimeter, how many states were opened"""
-    known, came = memory
-    table, cols, layers = ground.table, point.cols, len(ground.table.first) - 1
-    stamp = np.int64(number) << 32
-    while ahead.notes[WAITING] > 0 and ahead.notes[BUCKET] <= result[BEST] >> ahead.shift:
-        bucket = ahead.notes[BUCKET]
-        limit = ((bucket + 1 << ahead.shift) - near.limit) // point.times + 1
-        if not near.whole and limit > point.notes[bound.LIMIT] and not settle(limit + MARGIN, point):
-            return FULL_POINT
-        if ahead.notes[USED] + MOST_MOVES > len(ahead.item):
-            return FULL_AHEAD
-        entry = pop(ahead)
-        if entry < 0:
+    known, first, moves, best = ground.known, ground.first, ground.moves, result[BEST]
+    layers, stamp, notes, eight = len(first) - 1, np.int64(number) << 40, ahead.notes, np.uint64(8)
+    while notes[WAITING] > 0 and notes[BUCKET] <= best >> ahead.shift:
+        bucket = notes[BUCKET]
+        if ahead.head[np.uint64(bucket & len(ahead.head) - 1)] >= 0:
+            far = (bucket + 1 << ahead.shift) - near.limit
+            if far >= point.notes[bound.LIMIT] * point.times and not near.whole:
+                if not settle(far // point.times + 1 + MARGIN, point):
+                    return FULL_POINT
+            if notes[USED] + MOST_MOVES > len(ahead.entry):
+                return FULL_AHEAD
+        at, cost = pop(ahead, False)
+        later = cost < 0  # are its dear moves left?
+        g = ~cost if later else cost
+        if at < 0 or (known[np.uint64(at)] - stamp) >> 8 != g:
             continue
-        at, g = np.int64(ahead.item[entry]), np.int64(ahead.cost[entry])
-        release(entry, ahead)
-        if known[at] != stamp | g:
-            continue
-        layer, row, col = _layer_row_col(at, layers, cols)
+        place, layer = row_and_col(at, layers)
+        row, col = row_and_col(place, ground.cols)
         h, exact = _left(layer, row, col, near, point)
-        if g + h >= result[BEST]:
+        f = g + h + (ground.dearer[layer] * point.times if later else 0)
+        if f >= best:
             continue
-        if (g + h) >> ahead.shift > bucket:
-            push(at, g, g + h, ahead)
+        if f >> ahead.shift > bucket:
+            push(at, cost, f, ahead)
             continue
         if exact:
-            result[BEST], result[GOAL] = g + h, at
+            best = result[BEST] = f
+            result[GOAL] = at
             continue
-        result[OPENED] += 1
-        word, bit = col >> 5, np.uint32(col & 31)
-        for move in range(table.first[layer], table.first[layer + 1]):
-            if ground.free[np.uint64(table.plane[move]), row, word] >> bit & np.uint32(1) == 0:
+        begin, end = first[layer], first[layer + 1]
+        if later:
+            begin = ground.dear[layer]
+        elif ground.dear[layer] < end and not _leads_near(row, col, near, ground.reach):
+            end = ground.dear[layer]
+            push(at, ~g, f + ground.dearer[layer] * point.times, ahead)
+        result[OPENED] += not later
+        for k in range(begin, end):
+            move = moves[np.uint64(k)]
+            if not _is_free(move, row, col, ground):
                 continue
-            down, right = row + table.down[move], col + table.right[move]
-            new = g + np.int64(table.price[move]) * ground.cost[down, right]
-            to = np.uint64((down * cols + right) * layers + table.to[move])
-            seen = known[to]
-            if (seen >> 32 == number and seen & 0xFFFFFFFF <= new) or new >= result[BEST]:
+            beside = np.uint64(place + move[PLACES])
+            new = g + move[PRICE] * ground.cost[beside]
+            to = beside * np.uint64(layers) + np.uint64(move[TO])
+            if np.uint64(known[to] - stamp) >> eight <= np.uint64(new) or new >= best:
                 continue
-            h, _ = _left(np.int64(table.to[move]), down, right, near, point)
-            if new + h >= INFINITE or new + h >= result[BEST]:
+            h, _ = _left(move[TO], row + move[DOWN], col + move[RIGHT], near, point)
+            if new + h >= min(best, INFINITE):
                 continue
-            known[to], came[to] = stamp | new, ground.place[move]
+            known[to] = stamp | new << 8 | move[SORT]
             push(to, new, new + h, ahead)
     return DONE
+
+
+@lean_njit
+def _leads_near(row, col, near, reach):
+    """May a move from a place end where costs-to-go are exact? There, no move adds as much as elsewhere."""
+    down, right = row - near.row + reach, col - near.col + reach
+    return 0 <= down < near.rows + 2 * reach and 0 <= right < near.cols + 2 * reach
 
 
 @njit
@@ -342,38 +391,36 @@ def _extended(array):
 
 
 @njit
-def _way_back(goal, ground, memory):
-    """-> moves from a state, by its place in `memory`, back (M,) int32; number of the state where they begin"""
-    table, (rows, cols) = ground.table, ground.cost.shape
-    layers = len(table.first) - 1
+def _way_back(goal, ground):
+    """-> moves from a state, by its place in `known`, back (M,) int32; number of the state where they begin"""
+    layers = len(ground.first) - 1
     moves, count, at = np.empty(256, np.int32), 0, np.int64(goal)
-    while memory.came[at] != START:
-        layer, row, col = _layer_row_col(at, layers, cols)
-        move = table.into[table.into_first[layer] + memory.came[at]]
+    while ground.known[at] & 255 != START:
+        k = ground.into[ground.into_first[at % layers] + (ground.known[at] & 255)]
         if count == len(moves):
             moves = _extended(moves)
-        moves[count] = move
+        moves[count] = k
         count += 1
-        at = ((row - table.down[move]) * cols + col - table.right[move]) * layers + table.source[move]
-    layer, row, col = _layer_row_col(at, layers, cols)
-    return moves[:count], (layer * rows + row) * cols + col
+        at = (at // layers - ground.moves[k, PLACES]) * layers + ground.moves[k, SOURCE]
+    return moves[:count], at % layers * (ground.rows * ground.cols) + at // layers
 
 
 @njit
 def _way_on(goal, near, ground):
-    """-> moves from a state inside the perimeter, by its place in `Memory`, to the goal (M,) int32"""
-    table, cols = ground.table, ground.cost.shape[1]
-    layer, row, col = _layer_row_col(np.int64(goal), len(table.first) - 1, cols)
+    """-> moves from a state inside the perimeter, by its place in `known`, to the goal (M,) int32"""
+    first = ground.first
+    layer, row, col = _layer_row_col(np.int64(goal), len(first) - 1, ground.cols)
     moves, count, left = np.empty(256, np.int32), 0, _value(layer, row, col, near)
     while left > 0:
-        for move in range(table.first[layer], table.first[layer + 1]):
-            down, right, to = row + table.down[move], col + table.right[move], np.int64(table.to[move])
-            price = np.int64(table.price[move]) * ground.cost[down, right]
-            if _value(to, down, right, near) + price == left and _is_free(table.plane[move], row, col, ground):
+        for k in range(first[layer], first[layer + 1]):
+            move = ground.moves[k]
+            down, right, to = row + move[DOWN], col + move[RIGHT], move[TO]
+            price = move[PRICE] * ground.cost[down * ground.cols + right]
+            if _value(to, down, right, near) + price == left and _is_free(move, row, col, ground):
                 break
         if count == len(moves):
             moves = _extended(moves)
-        moves[count] = move
+        moves[count] = k
         count += 1
         layer, row, col, left = to, down, right, left - price
     return moves[:count]

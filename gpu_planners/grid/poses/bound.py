@@ -18,7 +18,7 @@ import numpy as np
 from numba import prange
 
 from ...device import lean_njit, njit
-from .buckets import BUCKET, USED, WAITING, Queue, pop, push
+from .buckets import BUCKET, ITEM, USED, WAITING, Queue, pop, push
 from .free import word_at
 from .moves import UNITS, Move
 from .pose_grid import INFINITE, PoseGrid
@@ -84,13 +84,10 @@ def settle(limit, point):
     """Raise the limit -> False: there is no room in the queue, and the limit is as before."""
     queue, value = point.queue, point.value
     while queue.notes[WAITING] > 0 and queue.notes[BUCKET] < limit:
-        if queue.notes[USED] + 17 > len(queue.item):
+        if queue.notes[USED] + 17 > len(queue.entry):
             return False
-        entry = pop(queue)
-        if entry < 0:
-            continue
-        place, here = np.int64(queue.item[entry]), np.int64(queue.cost[entry])
-        if value[place] != here:
+        place, here = pop(queue, True)
+        if place < 0 or value[np.uint64(place)] != here:
             continue
         row, col = row_and_col(place, point.cols)
         f = here + _distance(row, col, point)
@@ -118,7 +115,7 @@ def bound_at(row, col, point):
 def forget(point):
     """Reset the places that were reached."""
     for entry in range(point.queue.notes[USED]):
-        point.value[point.queue.item[entry]] = INFINITE
+        point.value[point.queue.entry[entry, ITEM]] = INFINITE
 
 
 def _between(x, y):
@@ -159,10 +156,22 @@ def steps_and_prices(moves: Iterable[Move], prices: Iterable[int]) -> tuple[np.n
     steps = [_turned(step, times) for times in range(4) for step in STEPS]
     whole, share = {step: round(UNITS * math.hypot(*step)) for step in steps}, 1.0
     for move, price in zip(moves, prices):
-        if move.right or move.down:
-            beside = sum(whole[step] * often for step, often in _between(move.right, move.down))
-            share = min(share, price / beside)
+        if parts := _parts(move):
+            share = min(share, price / sum(whole[step] * often for step, often in parts))
     return np.array(steps), np.array([math.floor(share * whole[step]) for step in steps])
+
+
+def least_added(poses: PoseGrid, steps: np.ndarray, price: np.ndarray) -> np.ndarray:
+    """(T,) what each move of `poses.table` costs more, on tiles of cost 1, than the point robot's way beside it: by so
+    much at least a path's bound rises. steps, price: of `steps_and_prices`"""
+    of_step = {tuple(step): int(cost) for step, cost in zip(steps.tolist(), price)}
+    beside = [sum(of_step[step] * often for step, often in _parts(move)) for move in poses.moves]
+    return poses.table.price - np.array([beside[k] if k >= 0 else 0 for _, _, k in poses.table_moves])
+
+
+def _parts(move):
+    """The point robot's steps beside a move: [(step, how often)]"""
+    return _between(move.right, move.down) if move.right or move.down else []
 
 
 def norm_of(price: np.ndarray) -> np.ndarray:

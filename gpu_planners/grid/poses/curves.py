@@ -2,8 +2,6 @@
 
 import math
 
-from .moves import poses_along
-
 FULL = 2 * math.pi
 
 
@@ -37,9 +35,3 @@ def _words(a, b, d):
             p = FULL - math.acos(cos)
             t = (-side * a - math.atan2(cos_a - cos_b, d + side * (sin_a - sin_b)) + p / 2) % FULL
             yield (side, t), (-side, p), (side, (side * (b - a) - t + p) % FULL)
-
-
-def curve(start, goal, radius):
-    """-> poses (K, 3) of the shortest curve, and its length"""
-    parts = dubins(start, goal, radius)
-    return poses_along(tuple(start), parts), sum(length for length, _ in parts)

@@ -8,9 +8,9 @@ import numpy as np
 from ...arguments import whole
 from ...errors import GridMapError
 from ..paths import STATUS_TEXT, AgentStatus
-from .curves import curve
+from .curves import dubins
 from .masks import along_free, convex_pieces
-from .moves import FORWARD, REVERSE, SPIN, STEP_ANGLE, wrapped
+from .moves import FORWARD, REVERSE, SPIN, STEP_ANGLE, poses_along, wrapped
 from .pose_grid import PoseGrid
 
 FORWARDS = {FORWARD: 1, REVERSE: -1}
@@ -97,17 +97,22 @@ class PosePathSet:
         goal, (layer, row, col) = self._goal(i), self.states[i]
         place = np.array([col, row, 0.0]) + [*(goal[:2] % 1), 0.0]
         heading = self.poses.angles[layer % self.poses.headings]
-        parts, signs = [np.array([[*place[:2], heading]])], [[0]]
-        for number in self.moves[self.first[i] : self.first[i + 1]]:
-            k = self.poses.table_moves[number][2]
-            if k >= 0:
-                move = self.poses.moves[k]
-                turn = 2 * math.pi * round((heading - move.poses[0, 2]) / (2 * math.pi))
-                part = move.poses[1:] + place + [0.0, 0.0, turn]
-                place, heading = place + [move.right, move.down, 0.0], part[-1, 2]
-                parts.append(part)
-                signs.append([FORWARDS.get(move.kind, 0)] * len(part))
-        return self._to_goal(np.concatenate(parts), np.concatenate(signs), goal)
+        numbers = [self.poses.table_moves[k][2] for k in self.moves[self.first[i] : self.first[i + 1]]]
+        moves = [self.poses.moves[k] for k in numbers if k >= 0]  # without changes of gear
+        first = np.array([[*place[:2], heading]])
+        if not moves:
+            return self._to_goal(first, np.zeros(1, int), goal)
+        drawn, begin = self.poses.move_poses
+        k = np.array([number for number in numbers if number >= 0])
+        counts = begin[k + 1] - begin[k]
+        poses = drawn[np.repeat(begin[k] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())]
+        steps = np.array([(move.right, move.down) for move in moves[:-1]]).reshape(-1, 2)
+        poses[:, :2] += np.repeat(np.cumsum(np.concatenate([first[:, :2], steps]), axis=0), counts, axis=0)
+        before = np.array([heading, *(move.poses[-1, 2] for move in moves[:-1])])
+        turns = np.round((before - [move.poses[0, 2] for move in moves]) / (2 * math.pi))
+        poses[:, 2] += np.repeat(2 * math.pi * np.cumsum(turns), counts)
+        signs = np.repeat([0, *(FORWARDS.get(move.kind, 0) for move in moves)], [1, *counts])
+        return self._to_goal(np.concatenate([first, poses]), signs, goal)
 
     def _to_goal(self, poses, signs, goal):
         """The end of a path brought to the goal's heading, where it ends at the goal's place."""
@@ -136,8 +141,11 @@ class PosePathSet:
                 break
             length += math.dist(poses[k, :2], poses[k + 1, :2])
             start, end = (poses[k], goal) if sign > 0 else (goal, poses[k])
-            found, long = curve(start, end, radius)
-            if long <= LONGER * length + 2 and along_free(pieces, found, self.poses.map.costs, 0.5):
+            parts = dubins(start, end, radius)
+            if sum(long for long, _ in parts) > LONGER * length + 2:
+                continue
+            found = poses_along(tuple(start), parts)
+            if along_free(pieces, found, self.poses.map.costs, 0.5):
                 found = found if sign > 0 else found[::-1]
                 found = found + [0.0, 0.0, poses[k, 2] - found[0, 2]]
                 found[-1, :2] = goal[:2]

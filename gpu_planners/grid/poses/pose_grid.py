@@ -172,6 +172,12 @@ class PoseGrid:
         return tuple(sorted(found, key=lambda each: each[0]))
 
     @cached_property
+    def move_poses(self) -> tuple[np.ndarray, np.ndarray]:
+        """Poses of all `moves` after each one's first (P, 3), and where those of each begin (M + 1,)."""
+        poses = [move.poses[1:] for move in self.moves]
+        return np.concatenate(poses), np.cumsum([0, *map(len, poses)])
+
+    @cached_property
     def table(self) -> Table:
         """The moves as compiled code reads them."""
         rows = []

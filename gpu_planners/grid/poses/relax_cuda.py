@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import cuda, int64
 
-from ...parallel.team import meet
+from ...parallel.team import greatest_lane, meet, sum_lanes
 from ...parallel.team_cuda import ALL, WARP
 from .pose_grid import INFINITE, Table
 from .relax import NEW
@@ -228,9 +228,9 @@ def rounds(withdrawing, k, lengths, field, worker):
         if cuda.threadIdx.x < WARP:
             head = head_of(k, cuda.laneid)
             lengths[cuda.laneid] = memory[head]
-            lengths[PARTS] = total(memory[head])
-            lengths[PARTS + 1] = least_of(memory[head + 1])
-            lengths[PARTS + 2] = total(memory[EARLY + 8 * ((k - 1 & 3) * PARTS + cuda.laneid)])
+            lengths[PARTS] = sum_lanes(memory[head])
+            lengths[PARTS + 1] = -greatest_lane(-memory[head + 1])
+            lengths[PARTS + 2] = sum_lanes(memory[EARLY + 8 * ((k - 1 & 3) * PARTS + cuda.laneid)])
         cuda.syncthreads()
         n, lowest, early, sweep = lengths[PARTS], lengths[PARTS + 1], lengths[PARTS + 2], np.int32(-1)
         if n == 0 and is_empty(k, memory):
@@ -256,22 +256,6 @@ def rounds(withdrawing, k, lengths, field, worker):
         meet(worker)
         before = n
         k += 1
-
-
-@cuda.jit(device=True)
-def total(value):
-    """-> the sum over the lanes"""
-    for offset in (16, 8, 4, 2, 1):
-        value += cuda.shfl_xor_sync(ALL, value, offset)
-    return value
-
-
-@cuda.jit(device=True)
-def least_of(value):
-    """-> the least over the lanes"""
-    for offset in (16, 8, 4, 2, 1):
-        value = min(value, cuda.shfl_xor_sync(ALL, value, offset))
-    return value
 
 
 @cuda.jit(device=True)
