@@ -39,7 +39,7 @@ class Round:
     """A year of the League.
 
     tag: of its Start-Kit; counted: what the best known are; called: what is printed before each step
-    limit: option for the seconds of a step
+    budget: seconds of a step that ours takes; limit: option for those that it may take
     entry: folder here of what the judge loads; unit_s: of its time limits; configure: commands before cmake
     judge: options of the judge; ours: those that let ours play in place of the kit's own, which then plays first, as a
         peer: no best known is published
@@ -52,6 +52,7 @@ class Round:
     entry: str
     unit_s: float
     valid: Callable[[dict], str]
+    budget: float
     configure: tuple[str, ...] = ()
     limit: str = "--planTimeLimit"
     judge: tuple[str, ...] = ()
@@ -65,13 +66,13 @@ def _no_errors(verdict):
 
 
 ROUNDS = {
-    2023: Round("v1.1.5", "errands", "calling python planner", ".", 1.0, lambda verdict: verdict["AllValid"]),
+    2023: Round("v1.1.5", "errands", "calling python planner", ".", 1.0, lambda verdict: verdict["AllValid"], 0.05),
     2024: Round(
-        "v2.1.2", "tasks", STEPPED, "round2024", 1e-3, _no_errors, ("bash", "python/set_track.bash", "combined"),
+        "v2.1.2", "tasks", STEPPED, "round2024", 1e-3, _no_errors, 0.5, ("bash", "python/set_track.bash", "combined"),
         "--planTimeLimit", ("--logDetailLevel", "3"),
     ),
     2026: Round(
-        "v3.1.0", "tasks", STEPPED, "round2026", 1e-3, _no_errors, (), "--planCommTimeLimit",
+        "v3.1.0", "tasks", STEPPED, "round2026", 1e-3, _no_errors, 0.5, (), "--planCommTimeLimit",
         ("--logDetailLevel", "3"), tuple(f"--{part}Python" for part in ("planner", "scheduler")),
     ),
 }  # fmt: skip
@@ -286,7 +287,7 @@ def _options(arguments):
     parser.add_argument(
         "--round", type=int, dest="year", default=2023, choices=sorted(ROUNDS), help="of the League (default: 2023)"
     )
-    parser.add_argument("--budget", type=float, default=0.05, help="seconds a step (default: 0.05)")
+    parser.add_argument("--budget", type=float, help="seconds a step (default: 0.05; of rounds after 2023 0.5)")
     parser.add_argument("--steps", type=int, help="at most so many (default: as many as are published)")
     parser.add_argument(
         "--limit", type=int, default=1, help="whole seconds, after which a step counts as late (default: 1)"
@@ -302,6 +303,8 @@ def _options(arguments):
     parser.add_argument("--data", help="folder of the shared data (default: $GPU_PLANNERS_DATA or ../shared/data)")
     parser.add_argument("--out", default="out/judge", help="folder for results.json and results.md")
     options = parser.parse_args(arguments)
+    if options.budget is None:
+        options.budget = ROUNDS[options.year].budget
     if options.year == 2023 and (unknown := sorted(set(options.names) - set(NAMES))):
         parser.error(f"unknown {', '.join(unknown)}; allowed: {', '.join(NAMES)}")
     return options

@@ -20,16 +20,19 @@ PLANNED = 25  # fields a second that any host plans
 
 
 def prepared_fleet(
-    free: np.ndarray, agents: int, limit_s: float, budget_s: float, settings: Settings | None = None
+    free: np.ndarray, agents: int, limit_s: float, budget_s: float, settings: Settings | None = None, goals: int = 1
 ) -> FleetPlanner:
     """A fleet of agents that turn, with compiled code and fields of tiles that may become goals, as many as time and
     memory allow; its agents are anywhere.
 
     free: (rows, cols) uint8; limit_s: seconds that this may take, but for a fifth; budget_s: of a step
-    settings: but for the memory
+    settings: but for the memory; goals: of an agent, those of tasks that it may get among them
     """
     until = time.monotonic() + FIRST * limit_s
-    field, few = 4 * (free.shape[0] + 2) * (free.shape[1] + 2), max(agents + agents // 4, int(PLANNED * limit_s))
+    field, few = (
+        4 * (free.shape[0] + 2) * (free.shape[1] + 2),
+        max(goals * agents + agents // 4, int(PLANNED * limit_s)),
+    )
     settings = replace(settings or Settings(), memory_limit_bytes=_memory(few * field))
     fleet = FleetPlanner(GridMap(free, connectivity=4), "turning", settings=settings)
     tiles = np.random.default_rng(0).permutation(np.argwhere(free))

@@ -2,11 +2,12 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numba import get_num_threads
 from numpy.typing import ArrayLike
 
 from ..arguments import instance, integers, number, refuse_rows, whole
@@ -557,6 +558,16 @@ class FleetPlanner:
     def has_fields(self, goals: ArrayLike) -> np.ndarray:
         """(K, 2) tiles -> (K,) bool, are their fields planned?"""
         return self._fields.known(self._tiles_on_map("goals", goals))
+
+    def plan_fields(self, goals: ArrayLike, goes_on: Callable[[], bool]) -> np.ndarray:
+        """Plan fields of (K, 2) tiles in this order, as long as `goes_on` says so; it is asked after 1, 2, 4, ... times
+        as many as there are threads -> (K,) bool, of these, whose fields are planned"""
+        tiles, done, lot = self._tiles_on_map("goals", goals), 0, get_num_threads()
+        with told_if_slow(f"fleets for {self.device}"):
+            while done < len(tiles) and goes_on():
+                self._fields.slots(tiles[done : done + min(lot, self._fields.most)])
+                done, lot = done + min(lot, self._fields.most), 2 * lot
+        return np.arange(len(tiles)) < done
 
     def distances(
         self, places: ArrayLike, headings: ArrayLike, goals: ArrayLike, crowd: ArrayLike = ()

@@ -196,6 +196,41 @@ def test_idle_robots_park_and_low_ones_charge():
     assert goals[2].tolist() == [5, 19] and dispatcher.robots()["b"].status == "park"
 
 
+def test_in_a_full_room_not_all_get_tasks_but_all_tasks_are_done():
+    """Eight robots on ten tiles: four have tasks at a time, the nearest; a task that only one may do is done, too."""
+    fleet = FleetPlanner(GridMap(np.ones((2, 5), np.uint8), 4), "four", "cpu")
+    dispatcher = Dispatcher(fleet)
+    places = [[k // 5, k % 5] for k in range(8)]
+    tasks = [dispatcher.submit(Task([[k % 2, k % 5]])) for k in range(20)] + [
+        dispatcher.submit(Task([[0, 0]], robots=[7]))
+    ]
+    fleet.start(places)
+    for _ in range(400):
+        goals = dispatcher.assign(range(8), fleet.positions)
+        assert len(dispatcher.holders()) <= 4
+        fleet.step(goals)
+    assert all(dispatcher.state(task).status == TaskStatus.DONE for task in tasks)
+    fleet, two = FleetPlanner(GridMap(np.ones((2, 5), np.uint8), 4), "four", "cpu"), range(2)
+    dispatcher = Dispatcher(fleet)
+    for _ in two:
+        dispatcher.submit(Task([[0, 0]]))
+    dispatcher.assign(two, [[0, 1], [1, 4]])
+    assert len(dispatcher.holders()) == 2  # there is room
+
+
+def test_time_that_is_over_leaves_the_straight_distance():
+    """No field is planned then, and tasks are given all the same."""
+    free = np.ones((3, 9), np.uint8)
+    free[:2, 1] = 0  # a wall: the task beside it is far
+    for seconds, nearest in ((0.0, [0, 0]), (np.inf, [0, 5])):
+        fleet = FleetPlanner(GridMap(free, 4), "four", "cpu")
+        dispatcher = Dispatcher(fleet)
+        dispatcher.submit(Task([[0, 0]]))
+        dispatcher.submit(Task([[0, 5]]))
+        assert dispatcher.assign([0], [[0, 2]], budget_s=seconds).tolist() == [nearest]
+        assert fleet.has_fields([[0, 0]])[0] == (seconds > 0)
+
+
 def test_the_same_calls_give_the_same_choices():
     found = []
     for _ in range(2):

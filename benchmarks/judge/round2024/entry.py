@@ -12,6 +12,7 @@ from benchmarks.judge.prepared import BUDGET, LATER, STEPPED, prepared_fleet
 from gpu_planners.fleet import Dispatcher, Task
 
 SCHEDULE = 0.3  # share of a step's budget for better choices of tasks
+GOALS = 3  # of an agent whose fields are kept: its own, and 1.5 first errands of tasks, with room to spare
 
 
 class Entry:
@@ -26,7 +27,7 @@ class Entry:
         """Take the map, and plan fields."""
         env, n = self._env, self._env.num_of_agents
         free = 1 - np.array(env.map, np.uint8).reshape(env.rows, env.cols)
-        self._fleet = prepared_fleet(free, n, limit_s, self._budget)
+        self._fleet = prepared_fleet(free, n, limit_s, self._budget, goals=GOALS)
         self._dispatcher = Dispatcher(self._fleet)
         tiles = np.argwhere(free)
         spare = Dispatcher(self._fleet)  # compiles

@@ -19,6 +19,7 @@ from .task import Name, Record, Task, TaskStatus
 ROUNDS = 8  # of candidates for robots whose candidates all went to others
 NEVER = 1e12  # when tasks without a due time are due
 LATE = 10.0  # what a step of a task's delay costs
+FULL = 0.7  # robots of free tiles, from which on not all get tasks
 PART = 1 << 22  # pairs whose straight distances are found together
 WAITING, ASSIGNED, BEGUN = TaskStatus.WAITING, TaskStatus.ASSIGNED, TaskStatus.BEGUN
 
@@ -59,6 +60,7 @@ class Choice:
         if not tasks:
             return chosen
         work = Work(tasks, self.settings, now, step, able)
+        free = self._not_too_many(free, crew, pool, fleet, work)
         ahead = self._ahead(crew, pool, fleet, soon)
         places = [*((k, crew.tiles[k], crew.headings[k], 0.0) for k in [*free, *under_way]), *ahead]
         left, open_tasks = np.arange(len(places)), np.arange(len(tasks))
@@ -98,6 +100,19 @@ class Choice:
             under_way = sorted((under_way + under_way)[first : first + most])
         return free, under_way, soon
 
+    def _not_too_many(self, free, crew, pool, fleet, work):
+        """Those of the robots (K,) without a task that may get one now: in a full room the nearest to tasks, so that
+        others are left to make way."""
+        tiles = np.count_nonzero(fleet.grid.costs)
+        if len(crew.names) <= FULL * tiles or not free:
+            return free
+        room = max(0, int(self.settings.busy_share * tiles) - len(pool.of_robot))
+        if room >= len(free):
+            return free
+        lots = _guesses([crew.names[k] for k in free], crew.tiles[free], work)
+        away = np.concatenate([guess.min(axis=1) for _, guess in lots])
+        return [free[k] for k in np.sort(np.argsort(away, kind="stable")[:room])]
+
     def _ahead(self, crew, pool, fleet, soon):
         """[(number, tile, heading, steps until then)] where robots end their tasks, if that is soon"""
         if not soon or self.settings.look_ahead == 0:
@@ -116,7 +131,7 @@ class Choice:
         candidates = self._candidates(names, tiles, work)
         row, place = np.nonzero(candidates != NONE)
         task = candidates[row, place]
-        way, met = self._ways(row, task, tiles, headings, work, crew, fleet)
+        way, met = self._ways(row, task, tiles, headings, work, crew, fleet, goes_on)
         mine = np.array([record.robot for record in work.tasks], object)[task] == np.array(names, object)[row]
         cost = offset[row] + way + self.settings.traffic * met + work.value[task]
         cost = cost + LATE * np.maximum(0.0, offset[row] + way + work.length[task] - work.left[task])
@@ -136,22 +151,16 @@ class Choice:
         most = min(self.settings.candidates, len(work.tasks))
         found = np.full((len(names), most), NONE)
         own = {record.robot: k for k, record in enumerate(work.tasks) if record.robot is not None}
-        rank = -work.level * 1e9 + work.value
-        part = max(1, PART // len(work.tasks))
-        for first in range(0, len(names), part):
-            some = slice(first, first + part)
-            guess = straight(tiles[some, None], work.first[None]) + rank
+        for some, guess in _guesses(names, tiles, work):
             for r, name in enumerate(names[some]):
-                if name in own:
+                if name in own and np.isfinite(guess[r, own[name]]):
                     guess[r, own[name]] = -np.inf
-            for k, robots in work.only:
-                guess[[name not in robots for name in names[some]], k] = np.inf
             best = np.argpartition(guess, most - 1, axis=1)[:, :most]
             best.sort(axis=1)
             found[some] = np.where(np.take_along_axis(guess, best, 1) < np.inf, best, NONE)
         return found
 
-    def _ways(self, row, task, tiles, headings, work, crew, fleet):
+    def _ways(self, row, task, tiles, headings, work, crew, fleet, goes_on):
         """-> (K,) steps of pairs of robots and tasks, inf where no path leads there; (K,) robots on the way"""
         way = straight(tiles[row], work.first[task]).astype(float)
         goals, number = np.unique(work.first[task], axis=0, return_inverse=True)
@@ -160,12 +169,24 @@ class Choice:
         nearest = np.full(len(goals), np.inf)
         np.minimum.at(nearest, number, way + work.value[task])
         new = np.flatnonzero(~known)
-        known[new[np.argsort(nearest[new], kind="stable")][: self.settings.new_fields]] = True
+        new = new[np.argsort(nearest[new], kind="stable")][: self.settings.new_fields]
+        known[new] = fleet.plan_fields(goals[new], goes_on)
         exact, met = known[number], np.zeros(len(row))
         if exact.any():
             at = row[exact]
             way[exact], met[exact] = fleet.distances(tiles[at], headings[at], goals[number[exact]], crew.tiles)
         return way, met
+
+
+def _guesses(names, tiles, work):
+    """Yields some of the robots (R,), as a slice, and (some, T) what tasks cost them by the straight distance"""
+    rank, part = -work.level * 1e9 + work.value, max(1, PART // len(work.tasks))
+    for first in range(0, len(names), part):
+        some = slice(first, first + part)
+        guess = straight(tiles[some, None], work.first[None]) + rank
+        for k, robots in work.only:
+            guess[[name not in robots for name in names[some]], k] = np.inf
+        yield some, guess
 
 
 class Work:

@@ -198,8 +198,8 @@ class Dispatcher:
         now: the time; None: a step after the last call
         arrived: (N,) has the robot reached where the last call sent it? None: whoever is there now
         batteries: {robot: charge from 0 to 1} of those that need chargers
-        budget_s: seconds for better choices than the first; the counts in the settings bound them too, and as long as
-            these seconds are not over the same calls give the same choices
+        budget_s: seconds for exact distances, and for better choices than the first; the counts in the settings bound
+            them too, and as long as these seconds are not over the same calls give the same choices
         keeping: names of robots that keep what they have, and get nothing else: those that are about to begin it, or
             cannot drive just now
         able: tells of a task which robots could do it now; None: all that it names

@@ -18,7 +18,10 @@ class DispatchSettings(Described):
         1024, "robots under way that are reconsidered in a call, in turns; all free ones always are", 0, 10**6
     )
     new_fields: int = setting(
-        256, "first errands whose fields are planned in a call; until then the straight distance counts", 1, 10**6
+        256,
+        "first errands whose fields a call plans while it has time; until then the straight distance counts",
+        1,
+        10**6,
     )
     look_ahead: float = setting(
         10.0, "robots so near the end of their tasks are already considered for the next ones", 0.0, 1e6, unit="steps"
@@ -43,6 +46,12 @@ class DispatchSettings(Described):
     )
     traffic: float = setting(
         0.25, "steps that each robot on the way to a first errand is expected to cost", 0.0, 100.0, unit="steps"
+    )
+    busy_share: float = setting(
+        0.4,
+        "robots that have tasks, of the free tiles, where more than 70 % of these are taken: the others make way",
+        0.01,
+        1.0,
     )
     charge_below: float = setting(0.2, "charge of a battery below which a robot is sent to a charger", 0.0, 1.0)
     charged_at: float = setting(0.9, "charge of a battery from which on a robot leaves its charger", 0.0, 1.0)
