@@ -26,6 +26,7 @@ from gpu_planners.nodes.common.ros import DEEP
 DEVICE = os.environ.get("GPU_PLANNERS_TEST_DEVICE", "cpu")  # of nodes whose test names none
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 _FIRST_DOMAIN = int(os.environ["ROS_DOMAIN_ID"])  # of this process: see conftest.py
+OFFERED_S = 30  # within which a node offers a topic
 _NODES = 5  # at a time, on domains of their own
 _domains = itertools.cycle(range(_FIRST_DOMAIN + 1, _FIRST_DOMAIN + 1 + _NODES))
 _contexts = {}  # by domain
@@ -169,8 +170,10 @@ class RunningNode:
         """List that grows with every message that the node publishes on a topic."""
         messages = []
         self.client_node.create_subscription(kind, topic, messages.append, qos)
-        publishers = [publisher for publisher in self.node.publishers if publisher.topic_name == topic]
-        assert publishers, f"the node does not publish {topic}"
+        end = time.monotonic() + OFFERED_S  # some topics the node offers when it has seen that nobody else does
+        while not (publishers := [one for one in self.node.publishers if one.topic_name == topic]):
+            assert time.monotonic() < end, f"the node does not publish {topic}"
+            time.sleep(0.05)
         self.wait_until(lambda: all(publisher.get_subscription_count() for publisher in publishers))
         return messages
 

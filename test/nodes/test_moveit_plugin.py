@@ -4,27 +4,23 @@ It is built and asked where MoveIt is installed: colcon builds it with its progr
 pluginlib and asks from inside a callback of the one thread that spins MoveIt's node.
 """
 
-import os
 import re
-import shutil
 import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("moveit_msgs.msg", reason="the ROS package moveit_msgs is not installed")
 
 import numpy as np
-from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from checkout import ROOT
 from moveit_msgs.action import MoveGroup
 from moveit_msgs.msg import MoveItErrorCodes
 from panda_files import ARM, READY, SRDF, URDF
 from rclpy.action import ActionServer, GoalResponse
 from rclpy.task import Future
+from ros_plugins import declared_class, environment_with, prefix_of, program_of
 from test_moveit_panda import PandaNode
 
 from gpu_planners.nodes.arm.parameters import PLANNERS
@@ -33,6 +29,7 @@ from gpu_planners.verify import CoalScene
 
 CODES = MoveItErrorCodes
 PACKAGE = ROOT / "gpu_planners_moveit"
+CLASS = "gpu_planners_moveit/PlannerManager"
 PROGRAM = "lib/gpu_planners_moveit/ask_plugin"
 NEEDED = "moveit_core", "moveit_ros_planning"
 ACTION = "gpu_planners/move_group"  # the plugin's default
@@ -51,21 +48,7 @@ def test_the_plugin_names_what_the_node_plans():
 
 
 def test_what_is_installed_is_what_is_declared():
-    """pluginlib's file names the library and the class that the sources have."""
-    told, cmake = (PACKAGE / "planner_plugin.xml").read_text(), (PACKAGE / "CMakeLists.txt").read_text()
-    library, name = re.search(r'library path="(\w+)"', told)[1], re.search(r'type="([\w:]+)"', told)[1]
-    assert f"add_library({library} SHARED" in cmake and "planner_plugin.xml" in cmake
-    assert f"PLUGINLIB_EXPORT_CLASS({name}, planning_interface::PlannerManager)" in (
-        PACKAGE / "src/planner_manager.cpp"
-    ).read_text().replace("\n", "")
-
-
-def prefix_of(name):
-    """Where a ROS package is installed, or None."""
-    try:
-        return get_package_prefix(name)
-    except PackageNotFoundError:
-        return None
+    assert declared_class(PACKAGE.name, "planner_manager.cpp", "planning_interface::PlannerManager") == CLASS
 
 
 @pytest.fixture(scope="module")
@@ -74,21 +57,8 @@ def program(tmp_path_factory):
     for name in NEEDED:
         if not prefix_of(name):
             pytest.skip(f"the ROS package {name} is not installed: nothing loads the plugin")
-    built = Path(prefix_of(PACKAGE.name) or "", PROGRAM)  # in a workspace that builds tests
-    if built.is_file():
-        return built, dict(os.environ)
-    colcon = shutil.which("colcon") or str(Path(sys.executable).with_name("colcon"))
-    if not Path(colcon).exists():
-        pytest.skip("colcon is not installed: nothing builds the plugin")
-    folder = tmp_path_factory.mktemp("plugin")
-    base = ["--base-paths", PACKAGE, "--build-base", folder / "build", "--install-base", folder / "install"]
-    command = [colcon, "--log-base", folder / "log", "build", *base, "--merge-install", "--cmake-args"]
-    done = subprocess.run([*command, "-DBUILD_TESTING=ON"], cwd=folder, capture_output=True, text=True, timeout=900)
-    assert done.returncode == 0, done.stdout + done.stderr
-    environment = dict(os.environ)
-    for name, part in (("AMENT_PREFIX_PATH", ""), ("LD_LIBRARY_PATH", "lib")):
-        environment[name] = os.pathsep.join([str(folder / "install" / part), os.environ.get(name, "")])
-    return folder / "install" / PROGRAM, environment
+    environment = environment_with(PACKAGE.name, tmp_path_factory.mktemp, "-DBUILD_TESTING=ON", needs=PROGRAM)
+    return program_of(PACKAGE.name, environment, PROGRAM), environment
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +76,7 @@ def ask(program, node, tmp_path):
     def ask(*commands, start=READY, **parameters):
         (tmp_path / "panda.urdf").write_text(URDF)
         (tmp_path / "panda.srdf").write_text(SRDF)
-        name = "gpu_planners_moveit/PlannerManager"
-        given = {"planning_plugin": name, "planning_plugins": f"[{name}]", "server_timeout_s": 60.0} | parameters
+        given = {"planning_plugin": CLASS, "planning_plugins": f"[{CLASS}]", "server_timeout_s": 60.0} | parameters
         arguments = [part for key, value in given.items() for part in ("-p", f"gpu_planners.{key}:={value}")]
         lines = ["group panda_arm", "time 5", f"start {words(start)}", *commands]
         done = subprocess.run(

@@ -5,11 +5,8 @@ server's actions get plans of the real node. Without it the sources are compared
 """
 
 import math
-import os
 import re
-import shutil
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -22,7 +19,6 @@ pytest.importorskip("gpu_planners_msgs.srv", reason="gpu_planners_msgs is not bu
 import numpy as np
 import running_node
 import yaml
-from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from checkout import ROOT
 from geometry_msgs.msg import TransformStamped
 from grid_harness import map_message, stamped
@@ -30,6 +26,7 @@ from lifecycle_msgs.srv import ChangeState
 from nav_msgs.msg import OccupancyGrid
 from rclpy.action import ActionClient, ActionServer, CancelResponse, GoalResponse
 from rclpy.task import Future
+from ros_plugins import declared_class, environment_with, prefix_of
 from running_node import LATCHED
 from test_footprints import BOX, CELL, HALL, assert_free, rows_of
 
@@ -37,6 +34,7 @@ from gpu_planners.nodes.grid.node import GridPlannerNode
 from gpu_planners_msgs.srv import PlanAgents
 
 PACKAGE = ROOT / "gpu_planners_nav2"
+SOURCE = PACKAGE / "src/planner.cpp"
 ACTION = "gpu_planners/compute_path_to_pose"  # the plugin's default
 FLAT = (0.0, 0.0, 0.0)
 START, GOAL = (1.5, 1.2, 0.4), (7.5, 4.9, -1.5)
@@ -48,22 +46,11 @@ limited = pytest.mark.timeout(1200)  # the node may have to be compiled, and Nav
 
 
 def test_what_is_installed_is_what_is_declared():
-    """pluginlib's file names the library and the class that the sources have."""
-    told, cmake = (PACKAGE / "planner_plugin.xml").read_text(), (PACKAGE / "CMakeLists.txt").read_text()
-    library, name = re.search(r'library path="(\w+)"', told)[1], re.search(r'type="([\w:]+)"', told)[1]
-    source = (PACKAGE / "src/planner.cpp").read_text()
-    assert f"add_library({library} SHARED" in cmake and "planner_plugin.xml" in cmake
-    assert f"PLUGINLIB_EXPORT_CLASS({name}, nav2_core::GlobalPlanner)" in source and f'"{ACTION}"' in source
+    """And what docs/nav2.md says."""
+    name, source = declared_class(PACKAGE.name, "planner.cpp", "nav2_core::GlobalPlanner"), SOURCE.read_text()
     page = (ROOT / "docs/nav2.md").read_text()
-    assert all(f"`{one}`" in page for one in re.findall(r'name \+ "\.(\w+)"', source)) and f'plugin: "{name}"' in page
-
-
-def prefix_of(name):
-    """Where a ROS package is installed, or None."""
-    try:
-        return get_package_prefix(name)
-    except PackageNotFoundError:
-        return None
+    assert f'"{ACTION}"' in source and f'plugin: "{name}"' in page and name == PLUGIN["plugin"]
+    assert all(f"`{one}`" in page for one in re.findall(r'name \+ "\.(\w+)"', source))
 
 
 @pytest.fixture(scope="module")
@@ -73,20 +60,7 @@ def environment(tmp_path_factory):
     if not server.is_file():
         pytest.skip("the ROS package nav2_planner is not installed: nothing loads the plugin")
     pytest.importorskip("nav2_msgs.action", reason="nav2_msgs is not installed for Python")
-    if prefix_of(PACKAGE.name):  # in a workspace that has built it
-        return dict(os.environ)
-    colcon = shutil.which("colcon") or str(Path(sys.executable).with_name("colcon"))
-    if not Path(colcon).exists():
-        pytest.skip("colcon is not installed: nothing builds the plugin")
-    folder = tmp_path_factory.mktemp("plugin")
-    base = ["--base-paths", PACKAGE, "--build-base", folder / "build", "--install-base", folder / "install"]
-    command = [colcon, "--log-base", folder / "log", "build", *base, "--merge-install"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
-    assert done.returncode == 0, done.stdout + done.stderr
-    environment = dict(os.environ)
-    for name, part in (("AMENT_PREFIX_PATH", ""), ("LD_LIBRARY_PATH", "lib")):
-        environment[name] = os.pathsep.join([str(folder / "install" / part), os.environ.get(name, "")])
-    return environment
+    return environment_with(PACKAGE.name, tmp_path_factory.mktemp)
 
 
 PLUGIN = {"plugin": "gpu_planners_nav2::Planner", "server_timeout_s": 0.5, "answer_timeout_s": 60.0}

@@ -19,12 +19,16 @@ ENDINGS = {
 class Controller:
     """The client. All is done on the executor's thread.
 
-    name: of the action; missing: why motions cannot be executed at all; "" when they can
+    name: of the action; source: who names it
+    missing: why motions cannot be executed at all; "" when they can
     """
 
-    def __init__(self, node: Node, name: str) -> None:
-        self.name = name
-        actions, self.missing = optional_module("control_msgs.action", "execution of motions")
+    def __init__(
+        self, node: Node, name: str, source: str = "parameter controller_action or group_controllers", missing: str = ""
+    ) -> None:
+        self.name, self.source = name, source
+        actions, absent = optional_module("control_msgs.action", "execution of motions")
+        self.missing = missing or absent
         self._kind = None if self.missing else actions.FollowJointTrajectory
         self._client = None if self.missing else ActionClient(node, self._kind, name)
 
@@ -32,7 +36,7 @@ class Controller:
     def problem(self) -> str:
         """Why no motion can be sent now; "" when one can."""
         if self._client is not None and not self._client.server_is_ready():
-            return f"no controller serves the action '{self.name}' (parameter controller_action or group_controllers)"
+            return f"no controller serves the action '{self.name}' ({self.source})"
         return self.missing
 
     def send(

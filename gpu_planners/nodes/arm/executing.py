@@ -23,6 +23,7 @@ from ..common.worker import ENDING
 from . import codes
 from .arm_services import ArmServices
 from .controller import Controller
+from .given_controllers import Controllers
 from .move_run import LEAD_S, MotionUnderWay, Run, Task
 from .next_motion import NextMotion
 
@@ -46,8 +47,8 @@ class Executing:
         self._ticks = 0
         self._cancels: list[Callable[[], None]] = []  # of goals that move the robot, also those that wait
         self._inbox = Inbox(arm.node)
-        self._controllers = {group: Controller(arm.node, name) for group, name in arm.values.controllers.items()}
-        self._controller = self._controllers[""]  # of the motion under way
+        self._controllers = Controllers(arm.node, arm.values)
+        self._controller = self.controller_of("")  # of the motion under way
         self._executing = arm.node.create_publisher(JointTrajectory, "~/executing", LATCHED)
         self._next = NextMotion(self, arm, self._inbox, self._executing)
         self._timer = arm.node.create_timer(TICK_S, self._tick, clock=steady_clock())
@@ -158,7 +159,10 @@ class Executing:
         # when the controller has taken the motion that is being sent, or when the stop under way has ended
 
     def controller_of(self, group: str) -> Controller:
-        return self._controllers.get(group, self._controllers[""])
+        """group: as of PlanningScene.group_named"""
+        robot = self._arm.scene.robot
+        joints = () if robot is None else robot.groups.get(group, ()) if group else robot.joint_names
+        return self._controllers.of(group, joints)
 
     def use(self, controller: Controller) -> None:
         """Have a controller execute the motions that follow."""

@@ -3,16 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 
 from ...arm import RobotModel
 from ...arm.urdf.joint_limits import ROOT, PlanningLimits, planning_limits
 from ...arm.urdf.limits import told_limits
 from ...errors import RobotDescriptionError, SettingsError
+from ..common.parameters import given_below
 from .parameters import ArmParameters
-
-READ_ONLY = ParameterDescriptor(description="A limit as MoveIt has it, docs/moveit.md", read_only=True)
 
 
 def given_limits(node: Node, values: ArmParameters) -> PlanningLimits:
@@ -26,14 +24,10 @@ def given_limits(node: Node, values: ArmParameters) -> PlanningLimits:
         for name in ("joint_limits_file", "cartesian_limits_file"):
             if path := getattr(values, name):
                 limits |= planning_limits(path)
-        # the names of joints are not known before the robot is, and rclpy lists what was given nowhere else
-        given = {name: one.value for name, one in node._parameter_overrides.items() if name.startswith(f"{ROOT}.")}
-        limits |= planning_limits(_nested(given), "parameters")
+        limits |= planning_limits(_nested(given_below(node, ROOT)), "parameters")
     except RobotDescriptionError as error:
         node.destroy_node()
         raise SettingsError(f"limits beside the URDF: {error}") from error
-    for name, value in given.items():
-        node.declare_parameter(name, value, READ_ONLY, ignore_override=True)
     return limits
 
 
@@ -44,10 +38,10 @@ def limit_facts(robot: RobotModel | None) -> dict[str, str]:
 
 
 def _nested(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a YAML file would hold, of parameters {name: value}. Names of joints may have dots in them."""
+    """What a YAML file would hold, of parameters {name below ROOT: value}. Names of joints may have dots in them."""
     document: dict[str, Any] = {}
     for name, value in given.items():
-        section, _, rest = name.removeprefix(f"{ROOT}.").partition(".")
+        section, _, rest = name.partition(".")
         joint, _, key = rest.rpartition(".")
         if not rest:
             document[section] = value

@@ -35,6 +35,7 @@ from .cloud_topics import CloudTopics
 from .described_files import refuse_other_files
 from .dragged_goals import DraggedGoals
 from .executing import Executing
+from .given_controllers import take_execution
 from .given_limits import given_limits, limit_facts
 from .joint_states import JointStates
 from .kept import search_for
@@ -69,6 +70,7 @@ class ArmPlannerNode(PlannerNode):
         super().__init__("arm_planner", ArmParameters, "robot_description", "robot_description_file", **options)
         self.scene = PlanningScene(self.values, Transforms(self))
         self.scene.limits = given_limits(self, self.values)
+        take_execution(self)
         self._waiting: deque[tuple[Callable, tuple]] = deque(maxlen=MOST_WAITING)  # what came before the robot
         self._joint_states = JointStates()
         self._texts: dict[str, str] = {}  # of topics that describe the robot, by topic

@@ -30,6 +30,7 @@ A_NAME = "a name of ROS: letters, digits, _ and /", is_name
 RANGES = {int: ("integer_range", IntegerRange), float: ("floating_point_range", FloatingPointRange)}
 DOUBLES = Parameter.Type.DOUBLE_ARRAY
 NUMBERS = Parameter.Type.INTEGER, Parameter.Type.DOUBLE, Parameter.Type.INTEGER_ARRAY, DOUBLES
+AS_GIVEN = ParameterDescriptor(description="As MoveIt has it, docs/moveit.md", read_only=True)
 Kind = TypeVar("Kind", bound=Described)
 
 
@@ -85,6 +86,18 @@ def rules_of(kind: type[Described]) -> dict[str, Setting]:
 def settings_in(kind: type[Described]) -> dict[str, type[Described]]:
     held = {field.name: field.default for field in fields(kind)}  # type: ignore[arg-type]
     return {name: type(default) for name, default in held.items() if isinstance(default, Described)}
+
+
+def given_below(node: Node, root: str) -> dict[str, Any]:
+    """{name below `root.`: value} of what the node was given there, whose names nobody knows before; declared here, to
+    be read only."""
+    start, given = f"{root}.", {}
+    for name, one in node._parameter_overrides.items():  # rclpy lists what was given nowhere else
+        if name.startswith(start):
+            given[name.removeprefix(start)] = one.value
+            if not node.has_parameter(name):
+                node.declare_parameter(name, one.value, AS_GIVEN, ignore_override=True)
+    return given
 
 
 def ros_default(rule: Setting) -> Any:

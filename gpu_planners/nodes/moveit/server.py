@@ -297,12 +297,10 @@ class MoveItServer:
 
     def _check_controllers(self, names, group):
         """RequestError where names are given, and none of them is the group's controller."""
-        controllers, asked = self._arm.values.controllers, list(names)
-        own = controllers.get(group, controllers[""])
-        if asked and not any(f"/{name.strip('/')}/" in f"/{own.strip('/')}/" for name in asked):
-            parameter = "group_controllers" if group else "controller_action"
-            text = f"controller_names are {asked}; the joints have one controller: '{own}', parameter {parameter}"
-            raise RequestError(codes.CONTROL_FAILED, text)
+        own, asked = self._arm.executing.controller_of(group), list(names)
+        if asked and not any(f"/{name.strip('/')}/" in f"/{own.name.strip('/')}/" for name in asked):
+            text = own.missing or f"the joints have one controller: '{own.name}', {own.source}"
+            raise RequestError(codes.CONTROL_FAILED, f"controller_names are {asked}; {text}")
 
     def _longer(self, task):
         return Longer(partial(self._arm.executing.start, task), partial(self._arm.executing.cancel, task))
