@@ -4,6 +4,9 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from gpu_planners.fleet import FleetPlanner, Settings
+from gpu_planners.fleet.execution.rules import Rules
+from gpu_planners.fleet.execution.running import RunningFleet
+from gpu_planners.fleet.fields.lanes import footprint_free
 from gpu_planners.grid.maps.generated import warehouse_map
 
 from .harness import Benchmark, Row, progress, told
@@ -22,9 +25,10 @@ class Robots:
 
     late: share of moves that take two steps more; lost: share of what is told and reported that gets lost
     broken: breakdowns in an hour of each robot; half of these robots are silent meanwhile
+    sizes: sides in tiles that they have in turn
     """
 
-    def __init__(self, grid, count, step_s, late, lost, broken, seed=0):
+    def __init__(self, grid, count, step_s, late, lost, broken, seed=0, sizes=(1,)):
         self.rng, self.step_s, self.late, self.lost, self.broken = (
             np.random.default_rng(seed),
             step_s,
@@ -32,16 +36,43 @@ class Robots:
             lost,
             broken,
         )
-        self.tiles = np.argwhere(~grid.blocked)
-        self.at = self.rng.permutation(self.tiles)[:count]
+        free = {size: np.argwhere(footprint_free(~grid.blocked, size)) for size in sizes}
+        self.sizes = np.resize(sizes, count)
+        self.tiles = [free[size] for size in self.sizes.tolist()]  # of each robot, those where it can be
+        self.at = self.apart(free) if len(free) > 1 else self.rng.permutation(free[sizes[0]])[:count]
         self.to, self.heading, self.turned = self.at.copy(), np.zeros(count, int), np.zeros(count, int)
         self.began, self.ends = np.full(count, np.inf), np.full(count, np.inf)
         self.number = np.zeros(count, int)  # of the action that is done now, or was last
         self.queue = [[] for _ in range(count)]
         self.silent_until, self.still_until = np.zeros(count), np.zeros(count)
-        self.goals = self.tiles[self.rng.integers(len(self.tiles), size=count)]
+        self.goals = self.drawn(np.arange(count))
         self.new_goals, self.errands, self.overlaps = np.ones(count, bool), 0, 0
         self.moved = np.zeros(count)  # when each did something last
+
+    def apart(self, free):
+        """Tiles of robots that do not meet, the largest first. free: {size: tiles where one can be}"""
+        at = np.zeros((len(self.sizes), 2), int)
+        order = np.argsort(-self.sizes, kind="stable")
+        for k, a in enumerate(order):
+            before = order[:k]
+            for tile in self.rng.permutation(free[self.sizes[a]]):
+                off = tile + self.middle(self.sizes[a]) - at[before] - self.middle(self.sizes[before])[:, None]
+                if (np.abs(off).max(axis=1, initial=0) >= (self.sizes[a] + self.sizes[before]) / 2).all():
+                    at[a] = tile
+                    break
+            else:
+                raise ValueError(f"there is no room for {len(order)} robots of sizes {sorted(free)}")
+        return at
+
+    @staticmethod
+    def middle(sizes):
+        """From the middle of a robot's tile to its own."""
+        return 0.5 * ((np.asarray(sizes) - 1) % 2)
+
+    def drawn(self, robots):
+        """Goals of robots (K,)."""
+        places = [self.tiles[a][self.rng.integers(len(self.tiles[a]))] for a in robots]
+        return np.array(places, int).reshape(-1, 2)
 
     def hear(self, step, now):
         """Take a FleetStep."""
@@ -88,8 +119,16 @@ class Robots:
         there = np.isinf(self.ends) & (self.at == self.goals).all(axis=1)
         self.errands += int(there.sum())
         self.new_goals |= there
-        self.goals[there] = self.tiles[self.rng.integers(len(self.tiles), size=there.sum())]
-        self.overlaps += len(cKDTree(self.places(now)).query_pairs(DIAMETER))
+        self.goals[there] = self.drawn(np.flatnonzero(there))
+        self.overlaps += self.meetings(now)
+
+    def meetings(self, now):
+        """How many pairs meet now."""
+        if (self.sizes == 1).all():
+            return len(cKDTree(self.places(now)).query_pairs(DIAMETER))
+        at = self.places(now) + self.middle(self.sizes)[:, None]
+        off = np.abs(at[:, None] - at).max(axis=2)
+        return int(np.triu(off < (self.sizes[:, None] + self.sizes) / 2 - (1 - DIAMETER), 1).sum())
 
     def places(self, now):
         """(N, 2) rows and columns; a late move is done in the end of its time"""
@@ -99,25 +138,40 @@ class Robots:
     def report(self, fleet, now):
         """Tell a RunningFleet where they are, and new goals, of which nothing gets lost."""
         some = np.flatnonzero((now >= self.silent_until) & (self.rng.random(len(self.at)) >= self.lost))
-        points = self.places(now)[some, ::-1] + 0.5
+        middle = 0.5 + self.middle(self.sizes)[:, None]
+        points = (self.places(now) + middle)[some, ::-1]
         turns = np.where(self.ends - now > self.step_s / 2, self.heading, self.turned)[some]
-        fleet.take_states([str(a) for a in some], points, turns * np.pi / 2, np.full(len(some), now), {})
+        fleet.take_states(
+            [str(a) for a in some], points, turns * np.pi / 2, np.full(len(some), now), {}, sizes=self.sizes[some]
+        )
         new = np.flatnonzero(self.new_goals)
         if len(new):
-            fleet.take_goals([str(a) for a in new], self.goals[new, ::-1] + 0.5, {})
+            fleet.take_goals([str(a) for a in new], (self.goals + middle)[new, ::-1], {})
             self.new_goals[:] = False
 
 
-def run(grid, count, seconds, step_s=0.5, late=0.0, lost=0.0, broken=0.0, restarts=(), bar=None, seed=0, **parameters):
+def run(
+    grid,
+    count,
+    seconds,
+    step_s=0.5,
+    late=0.0,
+    lost=0.0,
+    broken=0.0,
+    restarts=(),
+    bar=None,
+    seed=0,
+    sizes=(1,),
+    kind=Robots,
+    **parameters,
+):
     """Let robots work -> (Robots, RunningFleet, errands of a minute once they are under way)
 
     restarts: seconds at which the node ends, to be there again DOWN_S later; bar: iterator, each step takes one of it
+    kind: Robots, or a class of its own; parameters: of Rules
     """
-    from gpu_planners.fleet.execution.running import RunningFleet
-    from gpu_planners.nodes.fleet.parameters import FleetParameters
-
-    values = FleetParameters(device="cpu", step_s=step_s, **parameters)
-    robots, fleet, before = Robots(grid, count, step_s, late, lost, broken, seed), None, 0
+    values = Rules(**({"device": "cpu", "step_s": step_s} | parameters))
+    robots, fleet, before = kind(grid, count, step_s, late, lost, broken, seed, sizes), None, 0
     for tick in range(round(seconds / TICK_S)):
         now = tick * TICK_S
         robots.move(now)
@@ -138,7 +192,7 @@ def run(grid, count, seconds, step_s=0.5, late=0.0, lost=0.0, broken=0.0, restar
             robots.hear(step, now)
         if due and bar is not None:
             next(bar, None)
-    return robots, fleet, (robots.errands - before) * 60 / (seconds - UNDERWAY_S)
+    return robots, fleet, (robots.errands - before) * 60 / max(seconds - UNDERWAY_S, 1e-9)
 
 
 def ideal(grid, count, seconds, step_s=0.5, seed=0):

@@ -7,6 +7,7 @@ import numpy as np
 from gpu_planners.grid import BlockPlanner, GridMap
 from gpu_planners.grid.maps.generated import random_free_tiles, random_map
 
+from . import grid_moving_node
 from .harness import Benchmark, Row, median, percentile, progress, told
 from .poses import warehouse
 
@@ -19,7 +20,7 @@ ALGORITHMS = "exact", "astar"
 
 
 def run(context):
-    """Rows of both algorithms, which answer the same questions in turn."""
+    """Rows of both algorithms, which answer the same questions in turn, and of the node."""
     side, seconds = (300, 1) if context.quick else (SIDE, 6)
     rows = []
     for case, grid in _maps(side):
@@ -35,6 +36,13 @@ def run(context):
                 "identical": "yes" if same else "no",
             }
             rows.append(told(Row(case, f"gpu_planners, {name}, cpu", figures, taken[name])))
+    if "cpu" in context.devices:
+        halls = GridMap(warehouse(side), 8)
+        discs = {
+            f"{side}x{side}, random, by the node": random_map(side, side, DENSITY, 1),
+            f"{side}x{side}, halls, by the node": halls,
+        }
+        rows += grid_moving_node.rows(discs, halls, 5 * seconds)
     return rows
 
 
@@ -86,9 +94,12 @@ BENCHMARKS = (
     Benchmark(
         "grid_moving",
         "Single agents on a map that changes",
-        "By the library. Time: from a change of the map until the path of an agent with another goal is there, on the "
+        "By the library: from a change of the map until the path of an agent with another goal is there, on the "
         "changed map. Ten changes follow each other: a whole map, of which one tile in a hundred is another, then nine "
-        f"patches of {PATCH}x{PATCH} tiles. Both algorithms answer in turn. Identical: all costs equal `astar`'s.",
+        f"patches of {PATCH}x{PATCH} tiles. Both algorithms answer in turn. Identical: all costs equal `astar`'s. By "
+        "the node, a process of its own: from a question to its answer, at any time, while ten such changes a second "
+        "come as messages; its default algorithm. Identical: each cost is the least one on the map that the answer "
+        "says it is of, or each path with a footprint is the library's on a map of that moment.",
         {"query_ms": "ms", "query_p95_ms": "ms", "identical": "text"},
         run,
     ),

@@ -653,7 +653,8 @@ WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what 
         ([[0, 7]], "FleetPlanner.add.starts"),
         (
             TILES,
-            "FleetPlanner.distances.places FleetPlanner.distances.goals FleetPlanner.has_fields.goals Task.errands",
+            "FleetPlanner.distances.places FleetPlanner.distances.goals FleetPlanner.has_fields.goals "
+            "FleetPlanner.parts.places Task.errands",
         ),
         ("one", "Dispatcher.cancel.id Dispatcher.reprioritise.id Dispatcher.state.id Dispatcher.remove.robot"),
         (["a", "b"], "Dispatcher.assign.robots"),

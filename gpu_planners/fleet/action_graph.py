@@ -7,7 +7,7 @@ Each visit of a tile has a number, counted tile by tile as visits are planned. A
 that tile are over as its number says.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -23,11 +23,11 @@ class ActionGraph:
     planned, allowed: (N,) int64 how many actions of each agent are planned, and how many of these it may do now
     blind: (N,) bool, who does not tell its heading? It is allowed turns only together with the move that follows them,
         by which one sees that it has turned
-    barred: (rows, cols) int32, 0: agents may enter; k + 1: only agent k may; -1: nobody may
+    barred: (sizes, rows, cols) int32, of each of `sizes` 0: agents may enter; k + 1: only agent k may; -1: nobody may
     one_way: (rows, cols, 4) bool, the moves out of a tile to the east, south, west, north that nobody may make; None:
         all may be made
-    no_stopping: (rows, cols) bool, where nobody may stop: an agent is allowed to enter such a tile only together with
-        all that it does until it is on another one; None: agents may stop everywhere
+    no_stopping: (rows, cols) bool, or that for each of `sizes`, where agents may not stop: one is allowed to enter such a tile
+        only together with all that it does until it is on another one; None: agents may stop everywhere
     tiles: (N, most + 1, 2) int64, headings: (N, most + 1) int64: the state of each agent, then those after each planned
         action
     """
@@ -36,7 +36,23 @@ class ActionGraph:
         self, shape: tuple[int, int], near: int, following: bool, most: int, size: int = 1, sizes: Sequence[int] = ()
     ):
         self.sizes: tuple[int, ...] = (size, *sorted({*sizes} - {size}))
-        self._following = following
+        self._following, self._shape, self._near = following, shape, near
+        count = self._lay()
+        self._visits, self._over = np.zeros(count, np.int64), np.zeros(count, np.int64)  # by tile: planned, over
+        self._holder = np.full(count, -1)  # who is on a tile, or is going there
+        self.most = most
+        self.one_way: np.ndarray | None = None
+        self.no_stopping: np.ndarray | None = None
+        self.planned = self.allowed = np.zeros(0, np.int64)
+        self._kind = np.zeros(0, np.int64)  # of `sizes`
+        self.blind = np.zeros(0, bool)
+        self._there = np.zeros(0, bool)  # who holds tiles?
+        self.tiles, self.headings = np.zeros((0, most + 1, 2), np.int64), np.zeros((0, most + 1), np.int64)
+        self._turn = np.zeros((0, most + 1, self._covers.shape[1]), np.int64)  # numbers of the visits of a state
+
+    def _lay(self):
+        """Number the tiles, with room for agents of all sizes -> how many there are"""
+        shape, near, size = self._shape, self._near, self.sizes[0]
         first = {side: (size - 1) // 2 - (side - 1) // 2 for side in self.sizes}  # of the rows that a side covers
         reach = {side: near + side - size for side in self.sizes}  # from there to the last one
         pad = -min(first.values())
@@ -50,19 +66,26 @@ class ActionGraph:
             self._covers[k] = cover[0]
             self._covers[k, : len(cover)], self._once[k, : len(cover)] = cover, True
         self._pad, self._reach = pad, np.array([reach[side] for side in self.sizes])
-        count = (shape[0] + self._width - shape[1]) * self._width
-        self._visits, self._over = np.zeros(count, np.int64), np.zeros(count, np.int64)  # by tile: planned, over
-        self._holder = np.full(count, -1)  # who is on a tile, or is going there
-        self.most = most
-        self.barred = np.zeros(shape, np.int32)
-        self.one_way: np.ndarray | None = None
-        self.no_stopping: np.ndarray | None = None
-        self.planned = self.allowed = np.zeros(0, np.int64)
-        self._kind = np.zeros(0, np.int64)  # of `sizes`
-        self.blind = np.zeros(0, bool)
-        self._there = np.zeros(0, bool)  # who holds tiles?
-        self.tiles, self.headings = np.zeros((0, most + 1, 2), np.int64), np.zeros((0, most + 1), np.int64)
-        self._turn = np.zeros((0, most + 1, self._covers.shape[1]), np.int64)  # numbers of the visits of a state
+        self.barred: np.ndarray = np.zeros((len(self.sizes), *shape), np.int32)
+        return (shape[0] + self._width - shape[1]) * self._width
+
+    def admit(self, sizes: Iterable[int]) -> bool:
+        """Agents may have these sizes, too, from now on; those that there are go on, and nothing is barred -> are any
+        of them new?"""
+        new = {*sizes} - {*self.sizes}
+        if not new:
+            return False
+        pad, width, covered = self._pad, self._width, self._covers.shape[1]
+        self.sizes += (*sorted(new),)
+        rows = self._lay() // self._width
+        first = self._pad - pad
+        for name, none in (("_visits", 0), ("_over", 0), ("_holder", -1)):
+            old, wide = getattr(self, name).reshape(-1, width), np.full((rows, self._width), none)
+            wide[first : first + len(old), first : first + width] = old
+            setattr(self, name, wide.ravel())
+        more = self._covers.shape[1] - covered  # the first one again
+        self._turn = np.concatenate([self._turn, np.repeat(self._turn[..., :1], more, axis=-1)], axis=-1)
+        return True
 
     @property
     def there(self) -> np.ndarray:
@@ -121,8 +144,10 @@ class ActionGraph:
     def allow(self, halted: np.ndarray | None = None, blocked: np.ndarray | None = None) -> np.ndarray:
         """Allow all that nobody has to be waited for. -> (K,) agents that may do more than before
 
-        halted: (N,) bool, who is allowed no more? blocked: (rows, cols) bool, where nobody can be
+        halted: (N,) bool, who is allowed no more? blocked: (rows, cols) bool, where nobody can be, or that for each of
+            `sizes`
         """
+        blocked = None if blocked is None else np.broadcast_to(blocked, self.barred.shape)
         going = np.ones(len(self.planned), bool) if halted is None else ~halted
         before = self.allowed.copy()
         agents = np.flatnonzero(going & (self.planned > self.allowed))
@@ -158,13 +183,9 @@ class ActionGraph:
         agents = agents[np.where(blind & turns, self._moves_after(agents, blocked), ~again.any(axis=1))]
         k = self.allowed[agents]
         end, moves = self.tiles[agents, k + 1], (self.tiles[agents, k] != self.tiles[agents, k + 1]).any(axis=1)
-        bar = self.barred[tuple(end.T)]
-        shut = (bar != 0) & (bar != agents + 1)
-        if blocked is not None:
-            shut |= blocked[tuple(end.T)]
-        agents = agents[~(shut & moves) & ~self.against(self.tiles[agents, k], end)]
+        agents = agents[~(self.shut(agents, end, blocked) & moves) & ~self.against(self.tiles[agents, k], end)]
         if self.no_stopping is not None:
-            passes = ~self.no_stopping[tuple(self.tiles[agents, self.allowed[agents] + 1].T)]
+            passes = ~self.no_stop(agents, self.tiles[agents, self.allowed[agents] + 1])
             passes[~passes] = [self._leads_out(a, blocked) for a in agents[~passes].tolist()]
             agents = agents[passes]
         k = self.allowed[agents]
@@ -194,7 +215,7 @@ class ActionGraph:
                 end = self.tiles[a, j]
                 new = not (self.tiles[a, :k] == end).all(axis=1).any()
                 free = (self._over[self._covered(end[None], [a])[0]] == self._turn[a, j]).all()
-                opened = self.barred[tuple(end)] in (0, a + 1) and not (blocked is not None and blocked[tuple(end)])
+                opened = not self.shut(np.array([a]), end[None], blocked)[0]
                 with_lane = not self.against(self.tiles[a, j - 1][None], end[None])[0]
                 found[i] = new and free and opened and with_lane
         return found
@@ -202,7 +223,7 @@ class ActionGraph:
     def _leads_out(self, a, blocked):
         """May agent a, whose next state is in a no-stopping zone, do all that is planned until it is out again?"""
         k, planned, tiles, headings = self.allowed[a], self.planned[a], self.tiles[a], self.headings[a]
-        outside = np.flatnonzero(~self.no_stopping[tuple(tiles[k + 1 : planned + 1].T)])
+        outside = np.flatnonzero(~self.no_stop(np.full(planned - k, a), tiles[k + 1 : planned + 1]))
         if not len(outside):
             return False
         for j in range(k + 2, k + 2 + outside[0]):
@@ -210,7 +231,7 @@ class ActionGraph:
             again = (tiles[:j] == end).all(axis=1)
             if not self.blind[a]:
                 again &= headings[:j] == headings[j]
-            shut = self.barred[tuple(end)] not in (0, a + 1) or (blocked is not None and blocked[tuple(end)])
+            shut = self.shut(np.array([a]), end[None], blocked)[0]
             free = (self._over[self._covered(end[None], [a])[0]] == self._turn[a, j]).all()
             if not free or (moves and (shut or self.against(tiles[j - 1][None], end[None])[0])):
                 return False
@@ -222,8 +243,21 @@ class ActionGraph:
         """(N,) bool, who stands before a no-stopping zone, and does not get through?"""
         if self.no_stopping is None:
             return np.zeros(len(self.planned), bool)
-        first = self.tiles[:, 1]
-        return (self.allowed == 0) & (self.planned > 0) & self.no_stopping[tuple(first.T)]
+        every = np.arange(len(self.planned))
+        return (self.allowed == 0) & (self.planned > 0) & self.no_stop(every, self.tiles[:, 1])
+
+    def no_stop(self, agents: np.ndarray, tiles: np.ndarray) -> np.ndarray:
+        """(K,) bool, must agents (K,) not stop on tiles (K, 2)?"""
+        if self.no_stopping is None:
+            return np.zeros(len(agents), bool)
+        return np.broadcast_to(self.no_stopping, self.barred.shape)[(self._kind[agents], *tiles.T)]
+
+    def shut(self, agents: np.ndarray, tiles: np.ndarray, blocked: np.ndarray | None = None) -> np.ndarray:
+        """(K,) bool, are tiles (K, 2) barred for agents (K,), or blocked? blocked: (sizes, rows, cols) bool"""
+        at = self._kind[agents], *tiles.T
+        bar = self.barred[at]
+        shut = (bar != 0) & (bar != agents + 1)
+        return shut if blocked is None else shut | blocked[at]
 
     def against(self, tiles: np.ndarray, ends: np.ndarray) -> np.ndarray:
         """(K,) bool, does a move from tiles (K, 2) to the next ones (K, 2) go against a one-way lane?"""
@@ -342,6 +376,15 @@ class ActionGraph:
         for name in ("tiles", "headings", "_turn"):
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros((len(old), more, *old.shape[2:]), np.int64)], axis=1))
+
+    @property
+    def kinds(self) -> np.ndarray:
+        """(N,) int64 place of each agent's size among `sizes`"""
+        return self._kind
+
+    def sizes_of(self, agents: np.ndarray) -> np.ndarray:
+        """(K,) int64 sizes of agents (K,)."""
+        return np.array(self.sizes)[self._kind[agents]]
 
     def held(self, agents: np.ndarray) -> np.ndarray:
         """(T, 2) tiles that agents (K,) are on, or may enter."""

@@ -555,14 +555,19 @@ class FleetPlanner:
         agents.left[stopped], agents.fresh[stopped] = left[stopped], 1
         return found
 
-    def has_fields(self, goals: ArrayLike) -> np.ndarray:
-        """(K, 2) tiles -> (K,) bool, are their fields planned?"""
-        return self._fields.known(self._tiles_on_map("goals", goals))
+    def has_fields(self, goals: ArrayLike, sizes: ArrayLike | None = None) -> np.ndarray:
+        """(K, 2) tiles, (K,) sizes as of `distances` -> (K,) bool, are their fields planned?"""
+        return self._fields.known(self._tiles_on_map("goals", goals, sizes))
 
-    def plan_fields(self, goals: ArrayLike, goes_on: Callable[[], bool]) -> np.ndarray:
-        """Plan fields of (K, 2) tiles in this order, as long as `goes_on` says so; it is asked after 1, 2, 4, ... times
-        as many as there are threads -> (K,) bool, of these, whose fields are planned"""
-        tiles, done, lot = self._tiles_on_map("goals", goals), 0, get_num_threads()
+    def parts(self, places: ArrayLike, sizes: ArrayLike | None = None) -> np.ndarray:
+        """(K, 2) tiles, (K,) sizes as of `distances` -> (K,) int32 in which connected part of the map each agent is;
+        0: it cannot be there. Agents that stand for good are obstacles."""
+        return self._parts[self._tiles_on_map("places", places, sizes)]
+
+    def plan_fields(self, goals: ArrayLike, goes_on: Callable[[], bool], sizes: ArrayLike | None = None) -> np.ndarray:
+        """Plan fields of (K, 2) tiles, (K,) sizes as of `distances`, in this order, as long as `goes_on` says so; it is
+        asked after 1, 2, 4, ... times as many as there are threads -> (K,) bool, of these, whose fields are planned"""
+        tiles, done, lot = self._tiles_on_map("goals", goals, sizes), 0, get_num_threads()
         with told_if_slow(f"fleets for {self.device}"):
             while done < len(tiles) and goes_on():
                 self._fields.slots(tiles[done : done + min(lot, self._fields.most)])
@@ -570,24 +575,31 @@ class FleetPlanner:
         return np.arange(len(tiles)) < done
 
     def distances(
-        self, places: ArrayLike, headings: ArrayLike, goals: ArrayLike, crowd: ArrayLike = ()
+        self,
+        places: ArrayLike,
+        headings: ArrayLike,
+        goals: ArrayLike,
+        crowd: ArrayLike = (),
+        sizes: ArrayLike | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """How far it is from places to goals, with headings and lanes; plans the goals' fields that are missing.
 
-        places, goals: (K, 2) int [row, col] on the map, of agents of the settings' size
+        places, goals: (K, 2) int [row, col] on the map
         headings: (K,) int as of `start`, or -1 for the best one
         crowd: (C, 2) tiles where others are
+        sizes: (K,) int sides of the agents, each one of `sizes` of the planner; None: `size` of the settings
 
         -> (K,) float64 what the cheapest path costs, in ordinary moves, inf where none leads there; (K,) int64 how many
         of the crowd stand on it. Raises GridMapError.
         """
         refuse_forked()
-        tiles, ends = self._tiles_on_map("places", places), self._tiles_on_map("goals", goals)
+        tiles, ends = self._tiles_on_map("places", places, sizes), self._tiles_on_map("goals", goals, sizes)
         faces = integers("headings", headings, tiles.shape, f"{tiles.shape}, -1 .. 3", GridMapError).astype(np.int64)
         refuse_rows("headings", faces, (faces >= ANY) & (faces < 4), "-1 .. 3", GridMapError)
         if len(ends) != len(tiles):
             raise GridMapError(f"goals has {len(ends)} rows; allowed: {len(tiles)}, one for each place")
-        standing = np.bincount(self._tiles_on_map("crowd", crowd), minlength=self._lanes.free.size)
+        standing = np.bincount(self._tiles_on_map("crowd", crowd), minlength=self._map.layer)
+        standing = np.tile(standing, len(self.sizes))
         cost, met = np.empty((2, len(tiles)), np.int64)
         order, most = np.argsort(ends, kind="stable"), max(1, self._fields.most // 2)
         different = np.r_[0, np.cumsum(np.diff(ends[order]) != 0)] // most  # which lot of goals each pair belongs to
@@ -602,10 +614,10 @@ class FleetPlanner:
                 cost[some], met[some] = found
         return np.where(cost < FAR, cost / self._lanes.unit, np.inf), met
 
-    def _tiles_on_map(self, name, places):
+    def _tiles_on_map(self, name, places, sizes=None):
         array = checked_tiles(name, places)
         self._map.refuse_outside(array, np.arange(len(array)), f"row {{}} of {name} is")
-        return self._map.tiles(array)
+        return self._map.tiles(array, self._map.layers(checked_sizes(sizes, len(array), self.sizes)))
 
     @property
     def waiting(self) -> np.ndarray:

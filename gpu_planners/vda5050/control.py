@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import GpuPlannersError, SettingsError, error_text, one_line, shown
+from ..fleet.arguments import MOST_SIZE
 from ..fleet.dispatch import Task
 from ..fleet.execution.doors import Doors
 from ..fleet.execution.dynamics import Dynamics
@@ -206,21 +207,23 @@ class FleetControl:
                 raise MessageError(f"there are {len(self.vehicles)} vehicles; allowed: {self.rules.max_agents}")
             tolerance = self.rules.tolerance * self.layout.grid.resolution
             composer = Composer(version, self.layout, tolerance, self.speaking.most_nodes)
-            known = self.vehicles[id] = Vehicle(id, version, level, composer)
+            known = self.vehicles[id] = Vehicle(id, version, level, composer, self.rules.fleet.size)
             self._fit.clear()
             self.telling.ask(known, "factsheetRequest", now)
             self.telling.ask(known, "stateRequest", now)
         return known
 
     def _judge(self, vehicle):
-        """Does a vehicle fit into its tiles?"""
+        """How many tiles does a vehicle cover, and how fast is it?"""
         sheet, size, resolution = vehicle.factsheet, self.rules.fleet.size, self.layout.grid.resolution
-        room = (size - 2 * self.rules.clearance) * resolution
+        side = max(sheet.width, sheet.length) / resolution + 2 * self.rules.clearance
+        vehicle.size = size + 2 * max(0, math.ceil((side - size) / 2 - 1e-9))  # its node stays in its middle
         vehicle.faults.pop("size", None)
-        if max(sheet.width, sheet.length) > room + 1e-9:
+        if vehicle.size > MOST_SIZE:
             vehicle.faults["size"] = (
-                f"is {sheet.length:g} x {sheet.width:g} m; allowed: {room:g} m, {size} tiles of {resolution:g} m less "
-                f"the clearance of {self.rules.clearance:g} tiles on each side; it is not sent anywhere"
+                f"is {sheet.length:g} x {sheet.width:g} m, which takes {vehicle.size} tiles of {resolution:g} m with "
+                f"the clearance of {self.rules.clearance:g} tiles on each side; allowed: {MOST_SIZE}; it is not sent "
+                "anywhere"
             )
         fastest = FASTEST * resolution / (self.rules.step_s * self.rules.fleet.ticks_per_move)
         vehicle.faults.pop("speed", None)
@@ -238,7 +241,7 @@ class FleetControl:
 
     def _report(self, heard, now):
         """Tell the fleet where vehicles are that have sent a state."""
-        ids, points, yaws, stamps, faults = [], [], [], [], {}
+        ids, points, yaws, stamps, sizes, faults = [], [], [], [], [], {}
         for id in sorted(heard):
             vehicle = self.vehicles[id]
             state, told = vehicle.state, self.fleet.told(id)
@@ -257,7 +260,8 @@ class FleetControl:
                 vehicle.cancelling = True  # whatever drives it, it is not this fleet
                 self._stand_aside(id, point)
                 continue
-            if "size" in vehicle.faults:
+            joined = self.fleet.size_of(id) if told is not None else vehicle.size
+            if "size" in vehicle.faults or joined != vehicle.size:  # it comes again when it stands
                 self._leave(vehicle, point, "")
                 continue
             self.fleet.free([id])
@@ -275,9 +279,11 @@ class FleetControl:
             # a vehicle turns when it drives on: the fleet sees that it has turned when it has moved
             yaws.append(state.pose[2] if state.pose and told is None else math.nan)
             stamps.append(state.stamp)
+            sizes.append(vehicle.size)
         if ids:
             where = np.array(points, float), np.array(yaws, float)
-            self.fleet.take_states(ids, *where, np.full(len(ids), now), faults, np.array(stamps))
+            given = ids, *where, np.full(len(ids), now), faults, np.array(stamps)
+            self.fleet.take_states(*given, np.array(sizes, np.int64))
 
     def _is_astray(self, point, tiles):
         """Is a vehicle farther than a tile from all tiles where it may be?"""
@@ -309,7 +315,7 @@ class FleetControl:
 
     def _stand_aside(self, id, point):
         if point is not None:
-            self.fleet.take_occupied([id], np.array([point], float), {})
+            self.fleet.take_occupied([id], np.array([point], float), {}, np.array([self.vehicles[id].size]))
 
     # ---- errands ----
 

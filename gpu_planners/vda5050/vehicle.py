@@ -55,6 +55,7 @@ class Vehicle:
     version: Version
     level: str
     composer: Composer
+    size: int  # side of the square of tiles that it covers
     connection: str = ""
     state: VehicleState | None = None
     heard: float = -math.inf

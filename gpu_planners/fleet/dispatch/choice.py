@@ -118,7 +118,7 @@ class Choice:
         if not soon or self.settings.look_ahead == 0:
             return []
         ends = np.array([pool.of_robot[crew.names[k]].task.tiles[-1] for k in soon])
-        far, _ = fleet.distances(crew.tiles[soon], crew.headings[soon], ends)
+        far, _ = fleet.distances(crew.tiles[soon], crew.headings[soon], ends, sizes=crew.sizes[soon])
         near = np.flatnonzero(far <= self.settings.look_ahead)
         return [(soon[k], ends[k], -1, float(far[k])) for k in near]
 
@@ -127,11 +127,11 @@ class Choice:
         numbers = np.array([k for k, *_ in robots])
         tiles, headings = np.array([tile for _, tile, *_ in robots]), np.array([h for *_, h, _ in robots])
         offset = np.array([then for *_, then in robots])
-        names = [crew.names[k] for k in numbers]
-        candidates = self._candidates(names, tiles, work)
+        names, sizes = [crew.names[k] for k in numbers], crew.sizes[numbers]
+        candidates = self._candidates(names, tiles, sizes, work, fleet)
         row, place = np.nonzero(candidates != NONE)
         task = candidates[row, place]
-        way, met = self._ways(row, task, tiles, headings, work, crew, fleet, goes_on)
+        way, met = self._ways(row, task, tiles, headings, sizes, work, crew, fleet, goes_on)
         mine = np.array([record.robot for record in work.tasks], object)[task] == np.array(names, object)[row]
         cost = offset[row] + way + self.settings.traffic * met + work.value[task]
         cost = cost + LATE * np.maximum(0.0, offset[row] + way + work.length[task] - work.left[task])
@@ -145,13 +145,15 @@ class Choice:
         settings = self.settings
         return match(candidates, costs, settings.window, settings.improvements, goes_on)
 
-    def _candidates(self, names, tiles, work):
+    def _candidates(self, names, tiles, sizes, work, fleet):
         """(R, C) tasks that are cheapest for each robot by the straight distance, NONE where there are fewer; its own
         among them"""
         most = min(self.settings.candidates, len(work.tasks))
         found = np.full((len(names), most), NONE)
         own = {record.robot: k for k, record in enumerate(work.tasks) if record.robot is not None}
         for some, guess in _guesses(names, tiles, work):
+            if len(fleet.sizes) > 1:
+                guess[_too_large(tiles[some], sizes[some], work.tasks, fleet)] = np.inf
             for r, name in enumerate(names[some]):
                 if name in own and np.isfinite(guess[r, own[name]]):
                     guess[r, own[name]] = -np.inf
@@ -160,21 +162,22 @@ class Choice:
             found[some] = np.where(np.take_along_axis(guess, best, 1) < np.inf, best, NONE)
         return found
 
-    def _ways(self, row, task, tiles, headings, work, crew, fleet, goes_on):
+    def _ways(self, row, task, tiles, headings, sizes, work, crew, fleet, goes_on):
         """-> (K,) steps of pairs of robots and tasks, inf where no path leads there; (K,) robots on the way"""
         way = straight(tiles[row], work.first[task]).astype(float)
-        goals, number = np.unique(work.first[task], axis=0, return_inverse=True)
+        ends = np.column_stack([work.first[task], sizes[row]])
+        goals, number = np.unique(ends, axis=0, return_inverse=True)
         number = number.reshape(-1)
-        known = fleet.has_fields(goals)
+        known = fleet.has_fields(goals[:, :2], goals[:, 2])
         nearest = np.full(len(goals), np.inf)
         np.minimum.at(nearest, number, way + work.value[task])
         new = np.flatnonzero(~known)
         new = new[np.argsort(nearest[new], kind="stable")][: self.settings.new_fields]
-        known[new] = fleet.plan_fields(goals[new], goes_on)
+        known[new] = fleet.plan_fields(goals[new, :2], goes_on, goals[new, 2])
         exact, met = known[number], np.zeros(len(row))
         if exact.any():
-            at = row[exact]
-            way[exact], met[exact] = fleet.distances(tiles[at], headings[at], goals[number[exact]], crew.tiles)
+            at, to = row[exact], goals[number[exact]]
+            way[exact], met[exact] = fleet.distances(tiles[at], headings[at], to[:, :2], crew.tiles, to[:, 2])
         return way, met
 
 
@@ -187,6 +190,21 @@ def _guesses(names, tiles, work):
         for k, robots in work.only:
             guess[[name not in robots for name in names[some]], k] = np.inf
         yield some, guess
+
+
+def _too_large(tiles, sizes, tasks, fleet):
+    """(R, T) bool, which robots on tiles (R, 2) are cut off from an errand of a task by their size alone?"""
+    errands = np.concatenate([record.task.tiles for record in tasks])
+    first = np.cumsum([0, *(len(record.task.tiles) for record in tasks[:-1])])
+    least = min(fleet.sizes)
+    found = np.zeros((len(tiles), len(tasks)), bool)
+    for size in np.unique(sizes[sizes > least]).tolist():
+        some = np.flatnonzero(sizes == size)
+        parts = [[fleet.parts(at, np.full(len(at), side)) for side in (size, least)] for at in (tiles[some], errands)]
+        (own, small), (there, small_there) = parts
+        cut_off = (own[:, None] > 0) & (own[:, None] != there) & (small[:, None] == small_there)
+        found[some] = np.logical_or.reduceat(cut_off, first, axis=1)
+    return found
 
 
 class Work:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from ...arguments import Booleans, checked, instance, integers, number, whole
 from ...errors import GridMapError, SettingsError, shown
-from ..arguments import checked_tiles
+from ..arguments import checked_sizes, checked_tiles
 from ..fields.lanes import footprint_free
 from ..planner import FleetPlanner
 from .choice import Choice
@@ -189,6 +189,7 @@ class Dispatcher:
         budget_s: float = math.inf,
         keeping: Collection[Any] = (),
         able: Callable[[Task], Collection[Any] | None] | None = None,
+        sizes: ArrayLike | None = None,
     ) -> np.ndarray:
         """Note which errands have been reached, choose who gets which task, and say where each robot goes.
 
@@ -203,6 +204,7 @@ class Dispatcher:
         keeping: names of robots that keep what they have, and get nothing else: those that are about to begin it, or
             cannot drive just now
         able: tells of a task which robots could do it now; None: all that it names
+        sizes: (N,) int sides of the robots, as of FleetPlanner.start; one gets no task where it does not fit
 
         -> (N, 2) int32 tiles, -1 for who has nothing to do. All events are on the disk when this returns. Raises
         GridMapError, SettingsError.
@@ -223,7 +225,7 @@ class Dispatcher:
         self._take_time(self.now + self._step if now is None else now)
 
         self._arrive(names, tiles, arrived)
-        crew = Robots(names, tiles, faces)
+        crew = Robots(names, tiles, faces, checked_sizes(sizes, len(names), self.fleet.sizes))
         self._charge(crew, charges)
         self._choose(crew, lambda: time.monotonic() - began < budget_s, staying, able)
         busy = self._pool.of_robot.keys() | staying
@@ -325,7 +327,7 @@ class Dispatcher:
         tiles = self._places("errands", task.errands)
         grid = self.fleet.grid
         if self._free is None or self._free[0] is not grid:
-            self._free = grid, footprint_free(grid.costs > 0, self.fleet.settings.size)
+            self._free = grid, footprint_free(grid.costs > 0, min(self.fleet.sizes))
         blocked = ~self._free[1][tuple(tiles.T)]
         if blocked.any() and not even_blocked:
             raise GridMapError(

@@ -6,10 +6,11 @@ from .task import Name
 
 
 class Robots:
-    """names: N; tiles: (N, 2) int64 [row, col]; headings: (N,) int64, -1: any; number: {name: its place}"""
+    """names: N; tiles: (N, 2) int64 [row, col]; headings: (N,) int64, -1: any; sizes: (N,) int64 sides of the squares
+    of tiles that they cover; number: {name: its place}"""
 
-    def __init__(self, names: list[Name], tiles: np.ndarray, headings: np.ndarray):
-        self.names, self.tiles, self.headings = names, tiles, headings
+    def __init__(self, names: list[Name], tiles: np.ndarray, headings: np.ndarray, sizes: np.ndarray):
+        self.names, self.tiles, self.headings, self.sizes = names, tiles, headings, sizes
         self.number: dict[Name, int] = {name: k for k, name in enumerate(names)}
 
 

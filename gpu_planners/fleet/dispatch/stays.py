@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..fields.lanes import too_near
 from .pool import Pool
 from .robots import Robots
 from .settings import DispatchSettings
@@ -22,6 +23,7 @@ class Stay:
 
     kind: str
     tile: tuple[int, int]
+    size: int  # of the robot
     there: bool = False
     history: list[TaskEvent] = field(default_factory=list)
 
@@ -95,19 +97,36 @@ class Stays:
     def _settle(self, kind, crew, numbers, fleet, now):
         """Give each of some robots the nearest tile that nobody has, in this order."""
         taken = {stay.tile for stay in self._stays.values()}
-        free = [tile for tile in map(tuple, self._tiles[kind].tolist()) if tile not in taken]
+        every = [tile for tile in map(tuple, self._tiles[kind].tolist()) if tile not in taken]
         for number in numbers:
-            if not free:
+            if not every:
                 return
+            size = int(crew.sizes[number])
+            free = [tile for tile in every if len(fleet.sizes) == 1 or self._has_room(tile, size, fleet)]
+            if not free:
+                continue
             goals = np.array(free)
-            place = np.broadcast_to(crew.tiles[number], goals.shape)
-            far, _ = fleet.distances(place, np.full(len(goals), crew.headings[number]), goals)
+            place, headings = (
+                np.broadcast_to(crew.tiles[number], goals.shape),
+                np.full(len(goals), crew.headings[number]),
+            )
+            far, _ = fleet.distances(place, headings, goals, sizes=np.full(len(goals), size))
             nearest = int(np.argmin(far))
             if np.isfinite(far[nearest]):
                 name = crew.names[number]
                 history = [TaskEvent(now, "submitted"), TaskEvent(now, "assigned", name)]
-                stay = self._stays[name] = Stay(kind, free.pop(nearest), False, history)
+                every.remove(free[nearest])
+                stay = self._stays[name] = Stay(kind, free[nearest], size, False, history)
                 self._tell(name, stay, TaskStatus.ASSIGNED)
+
+    def _has_room(self, tile, size, fleet):
+        """Is there room on a tile for a robot of a size, beside all that stay?"""
+        apart = fleet.settings.safety_distance
+        for stay in self._stays.values():
+            off = np.subtract(tile, stay.tile)
+            if ((off >= -too_near(size, stay.size, apart)) & (off <= too_near(stay.size, size, apart))).all():
+                return False
+        return True
 
     def states(self) -> dict[Name, TaskState]:
         each = self._stays.items()

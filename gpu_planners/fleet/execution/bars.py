@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..action_graph import ActionGraph
+from ..fields.lanes import too_near
 from .places import Places
 
 ANYTHING = -1
@@ -17,29 +18,33 @@ def between(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 class Bars:
     """Tiles that agents keep away from, in an ActionGraph; who bars them itself may enter.
 
-    tiles: (K, 2) that bodies may reach into; owners: (K,) agents, or ANYTHING
+    tiles: (K, 2) of bodies that may be there; owners: (K,) agents, or ANYTHING; sizes: (K,) of the bodies
     """
 
     def __init__(self) -> None:
         self.tiles, self.owners = np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
-        self._around = self.tiles
+        self.sizes = self.owners
+        self._around = np.zeros((0, 3), np.int64)
 
-    def put(self, graph: ActionGraph, places: Places, near: int, found: list[tuple[np.ndarray, int]]) -> bool:
+    def put(self, graph: ActionGraph, places: Places, apart: int, found: list[tuple[np.ndarray, int, int]]) -> bool:
         """Bar tiles, and open what was barred before. True if the set changed.
 
-        near: agents conflict which differ by so many rows and columns; found: [(tiles (K, 2), owner)]
+        apart: tiles that stay free between agents; found: [(tiles (K, 2), owner, size)]
         """
-        tiles = np.concatenate([tiles for tiles, _ in found]) if found else np.zeros((0, 2), np.int64)
-        owners = np.repeat([owner for _, owner in found], [len(tiles) for tiles, _ in found]).astype(np.int64)
-        if np.array_equal(tiles, self.tiles) and np.array_equal(owners, self.owners):
+        tiles = np.concatenate([tiles for tiles, *_ in found]) if found else np.zeros((0, 2), np.int64)
+        numbers = np.array([more for _, *more in found], np.int64).reshape(-1, 2)
+        owners, sizes = np.repeat(numbers, [len(tiles) for tiles, *_ in found], axis=0).T
+        if all(map(np.array_equal, (tiles, owners, sizes), (self.tiles, self.owners, self.sizes))):
             return False
         graph.barred[tuple(self._around.T)] = 0
-        self.tiles, self.owners = tiles, owners
-        everywhere = []
-        for owner in np.unique(owners):
-            around = tuple(places.around(tiles[owners == owner], near, near).T)
-            mark = owner + 1 if owner >= 0 else ANYTHING
-            graph.barred[around] = np.where(graph.barred[around] == 0, mark, ANYTHING)
-            everywhere.append(np.stack(around, axis=1))
-        self._around = np.concatenate(everywhere) if everywhere else np.zeros((0, 2), np.int64)
+        self.tiles, self.owners, self.sizes = tiles, owners, sizes
+        everywhere = [np.zeros((0, 3), np.int64)]
+        for owner, size in np.unique(np.stack([owners, sizes], axis=1), axis=0).tolist():
+            own, mark = tiles[(owners == owner) & (sizes == size)], owner + 1 if owner >= 0 else ANYTHING
+            for kind, one in enumerate(graph.sizes):
+                around = places.around(own, too_near(one, size, apart), too_near(size, one, apart))
+                at = np.insert(around, 0, kind, axis=1)
+                graph.barred[tuple(at.T)] = np.where(graph.barred[tuple(at.T)] == 0, mark, ANYTHING)
+                everywhere.append(at)
+        self._around = np.concatenate(everywhere)
         return True

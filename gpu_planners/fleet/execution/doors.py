@@ -10,6 +10,7 @@ import numpy as np
 
 from ...errors import SettingsError, shown
 from ..action_graph import ActionGraph
+from .places import Places
 
 
 class Doors:
@@ -38,10 +39,12 @@ class Doors:
         known = np.array([False, *(name not in self.open for name in self.tiles)])
         return known[self._number]
 
-    def wanted(self, graph: ActionGraph) -> Iterable[str]:
+    def wanted(self, graph: ActionGraph, places: Places) -> Iterable[str]:
         """Names of the doors that have to open, or to stay open."""
         every = np.arange(graph.most + 1)
         soon = every <= np.minimum(graph.allowed + 1, graph.planned)[:, None]  # where it is, may go, and goes next
-        found = np.unique(self._number[tuple(graph.tiles[soon & graph.there[:, None]].T)])
+        soon &= graph.there[:, None]
+        covered = places.covered(graph.tiles[soon], graph.sizes_of(np.nonzero(soon)[0]))
+        found = np.unique(self._number[tuple(covered.T)])
         names = list(self.tiles)
         return [names[k - 1] for k in found.tolist() if k]

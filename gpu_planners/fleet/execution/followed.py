@@ -7,8 +7,10 @@ import numpy as np
 
 from ...grid.maps.grid_map import GridMap
 from ..action_graph import ActionGraph
+from ..fields.lanes import footprint_free
 from ..motion import MOTIONS
 from .bars import ANYTHING, Bars, between
+from .doors import Doors
 from .dynamics import Dynamics, ends_of, profiles_of
 from .kept import Kept, StateFile, marks_of
 from .known import STILL, KnownAgents, agent_text
@@ -33,7 +35,8 @@ class FollowedFleet(KnownAgents):
         self.clashes: dict[str, str] = {}
         self._dynamics: dict[str, Dynamics] = {}
         self._closed: Any = None
-        self._speeds: np.ndarray | None = None  # (rows, cols) m/s that zones allow
+        self._speeds: np.ndarray | None = None  # (sizes, rows, cols) m/s that zones allow
+        self.doors: Doors | None = None
         self._bars = Bars()
         self._file: StateFile | None = None
         self.began = -np.inf
@@ -86,7 +89,8 @@ class FollowedFleet(KnownAgents):
         """(K, most) m/s that zones allow agents (K,) in each of their actions; None: whatever they can"""
         if self._speeds is None:
             return None
-        at = self._speeds[tuple(np.moveaxis(self._graph.tiles[numbers], -1, 0))]
+        kinds = np.broadcast_to(self._graph.kinds[numbers, None], self._graph.headings[numbers].shape)
+        at = self._speeds[(kinds, *np.moveaxis(self._graph.tiles[numbers], -1, 0))]
         return np.minimum(at[:, 1:], at[:, :-1])
 
     def _slower(self):
@@ -113,11 +117,12 @@ class FollowedFleet(KnownAgents):
         """
         self._fresh = False
         graph, agents = self._graph, self._agents
-        places, faces = self.places.at(agents["point"]), self._faces(agents["yaw"], -1)
+        sizes = self._sizes_of(agents)
+        places, faces = self.places.at(agents["point"], sizes), self._faces(agents["yaw"], -1)
         graph.blind = (faces < 0) & (MOTIONS[self._values.motion].headings > 1)
         found = progress(graph, agents, places, faces, self._values.tolerance, self._values.clearance)
         heard = agents["there"] & ~self._faulty() & (agents["heard"] > -np.inf)
-        on_map = (self.places.tiles(agents["point"]) >= 0).all(axis=1)
+        on_map = (self.places.tiles(agents["point"], sizes) >= 0).all(axis=1)
         before, off = self._off | self._doubted, self._off
         self._doubted = heard & is_doubted(agents)
         self._off, self._begins = heard & on_map & found.off, heard & found.begins
@@ -178,7 +183,7 @@ class FollowedFleet(KnownAgents):
             what = f"is one of several that its reports go to and fro between: does one publisher report it? {ends}"
         else:
             held = " ".join(map(str, graph.tiles[number, : graph.allowed[number] + 1].tolist()))
-            other = graph.holder(tile, number)
+            other = graph.holder(tile, number, int(self._sizes_of(agent)))
             on = f", where {agent_text(self._ids[other])} is" * (other >= 0)
             what = f"is on tile {tile.tolist()}{on}, and not on the way that it was told, {held}; {ends}"
             if graph.blind[number]:
@@ -193,7 +198,7 @@ class FollowedFleet(KnownAgents):
     def _bar(self):
         """Bar tiles that something may overlap and nobody has reserved. True if the set changed."""
         agents, graph, places, clearance = self._agents, self._graph, self.places, self._values.clearance
-        found = []
+        found, sizes = [], self._sizes_of(agents)
         lost = self._off | self._doubted
         rests = np.flatnonzero(agents["there"] & ~lost & ~self._faulty() & (graph.allowed == 0) & (agents["count"] > 0))
         kept = np.arange(agents["trail"].shape[1]) < agents["count"][rests, None]
@@ -201,52 +206,73 @@ class FollowedFleet(KnownAgents):
         beside = np.abs(mean - graph.tiles[rests, 0]).max(axis=1, initial=0) > clearance
         for number, place in zip(rests[beside].tolist(), mean[beside]):
             tiles = places.touched(place[None], clearance)
-            found.append((tiles[(tiles != graph.tiles[number, 0]).any(axis=1)], number))
+            found.append((tiles[(tiles != graph.tiles[number, 0]).any(axis=1)], number, sizes[number]))
         for number in np.flatnonzero(lost):
             agent = agents[number]
-            here, was = places.at(agent["point"]), graph.tiles[number, 0].astype(float)
-            reported = [here] if np.isnan(agent["doubted_at"]) else [here, places.at(agent["doubted"])]
+            told = [agent["point"]] if np.isnan(agent["doubted_at"]) else [agent["point"], agent["doubted"]]
+            reported, was = places.at(np.array(told), sizes[number]), graph.tiles[number, 0].astype(float)
             lines = [between(was, place) for place in reported if np.isfinite(place).all()]
             if lines:
-                found.append((places.touched(np.concatenate(lines), clearance), int(number)))
+                found.append((places.touched(np.concatenate(lines), clearance), int(number), sizes[number]))
         points = [agent["point"][None] for agent in self._waiting.values()] + [*self._occupied.values()]
         if points:
-            found.append((places.touched(places.at(np.concatenate(points)), clearance), ANYTHING))
-        return self._bars.put(graph, places, self._values.fleet.size - 1 + self._values.fleet.safety_distance, found)
+            waiting, others = self._waiting_agents(), (self._occupied_sizes.get(id, 0) for id in self._occupied)
+            each = [*self._sizes_of(waiting).tolist(), *(size or places.size for size in others)]
+            of_point = np.repeat(each, [len(some) for some in points])
+            where = places.at(np.concatenate(points), of_point)
+            for size in np.unique(of_point).tolist():
+                found.append((places.touched(where[of_point == size], clearance), ANYTHING, size))
+        return self._bars.put(graph, places, self._values.fleet.safety_distance, found)
 
     def _close(self, stands):
         """Block tiles for the planner that a stopped, off-centre or joining agent may overlap. True if the set changed.
         stands: (numbers,) bool"""
-        graph, places, fleet = self._graph, self.places, self._values.fleet
-        cores = np.concatenate([self._bars.tiles, graph.held(np.flatnonzero(stands))])
+        graph, places, apart = self._graph, self.places, self._values.fleet.safety_distance
+        still, there = np.flatnonzero(stands), np.flatnonzero(self._agents["there"])
+        cores = np.concatenate([self._bars.tiles, graph.held(still)])
         if not len(cores):
             return self._closed.close(set(), self._grid)
-        apart, low = fleet.safety_distance, (fleet.size - 1) // 2  # an agent's tile is the middle of those it covers
-        high = fleet.size - 1 - low
-        closed = set(map(tuple, places.around(cores, low + apart, high + apart).tolist()))
-        ends = [graph.ends()[0][self._agents["there"]], self._fitting()]
-        closed -= set(map(tuple, places.around(np.concatenate(ends), low, high).tolist()))
+        sizes = np.r_[self._bars.sizes, graph.sizes_of(np.repeat(still, graph.allowed[still] + 1))]
+        closed = set(map(tuple, places.covered(cores, sizes, apart).tolist()))
+        tiles, sizes = self._fitting()
+        ends = np.concatenate([graph.ends()[0][there], tiles]), np.r_[graph.sizes_of(there), sizes]
+        closed -= set(map(tuple, places.covered(*ends).tolist()))
         return self._closed.close(closed, self._grid)
 
+    def _wanted_tiles(self):
+        """(K, 2) tiles on the map that agents wait for, (K,) their sizes"""
+        agents = self._waiting_agents()
+        sizes = self._sizes_of(agents)
+        tiles = self.places.tiles(agents["point"], sizes)
+        return tiles[tiles[:, 0] >= 0], sizes[tiles[:, 0] >= 0]
+
     def _fitting(self):
-        """(K, 2) tiles where agents that wait may be put."""
-        tiles = self.places.tiles(np.array([agent["point"] for agent in self._waiting.values()]).reshape(-1, 2))
-        tiles = tiles[(tiles[:, 0] >= 0) & (self.places.part(tiles) > 0)]
-        return tiles[self._graph.is_free(tiles)] if len(tiles) else tiles
+        """(K, 2) tiles where agents that wait may be put, (K,) their sizes"""
+        tiles, sizes = self._wanted_tiles()
+        fits = (self.places.part(tiles, sizes) > 0) & self._graph.is_free(tiles, sizes)
+        return tiles[fits], sizes[fits]
 
     def _someone_fits(self):
         """Does an agent wait for a tile that somebody is to enter, but was not told to?"""
-        tiles = self.places.tiles(np.array([agent["point"] for agent in self._waiting.values()]).reshape(-1, 2))
-        tiles = tiles[tiles[:, 0] >= 0]
-        return any(self._graph.holder(tile) < 0 for tile in tiles[~self._graph.is_free(tiles)])
+        tiles, sizes = self._wanted_tiles()
+        taken = np.flatnonzero(~self._graph.is_free(tiles, sizes))
+        return any(self._graph.holder(tiles[k], size=int(sizes[k])) < 0 for k in taken)
+
+    def _blocked(self):
+        """(sizes, rows, cols) bool, where agents of each size of the graph cannot be, or must not"""
+        sizes = self._graph.sizes
+        blocked = self.places.blocked(sizes)
+        if self.doors is None:
+            return blocked
+        shut = self.doors.shut()
+        return blocked | np.stack([~footprint_free(~shut, size) for size in sizes])
 
     def _someone_is_barred(self):
         """Is an agent to enter a tile where it may not go any more?"""
         graph = self._graph
         agents = np.flatnonzero(graph.planned > graph.allowed)
         end, now = (graph.tiles[agents, graph.allowed[agents] + k] for k in (1, 0))
-        bar = graph.barred[tuple(end.T)]
-        shut = ((bar != 0) & (bar != agents + 1)) | self.places.blocked[tuple(end.T)]
+        shut = graph.shut(agents, end, self.places.blocked(graph.sizes))
         return bool((shut & (end != now).any(axis=1) | graph.against(now, end)).any())
 
     # ---- what is kept on disk ----
@@ -263,32 +289,38 @@ class FollowedFleet(KnownAgents):
             return False
         self.steps = max(self.steps, kept.steps)
         self._occupied |= {id: np.array(points).reshape(-1, 2) for id, points in kept.occupied.items()}
+        self._occupied_sizes = kept.occupied_sizes | self._occupied_sizes
         told = self._waiting.keys()  # what agents tell counts more than where they were
         for id, point, yaw in kept.waiting:
             if id not in told:
-                self._waiting[id] = _left(point, yaw)
+                self._waiting[id] = _left(point, yaw, kept.sizes.get(id, 0))
         fits = kept.frame == _kept_frame(self._grid) and kept.rules == _kept_rules(values)
         free = self._hold(kept, values) if fits else False
         if not free:
-            marks = marks_of(kept, told)
-            self._occupied |= {id: np.array(points) for id, points in marks.items()}
-            self._left_behind |= marks.keys()
+            for id, (points, size) in marks_of(kept, self._grid.resolution, told).items():
+                self._occupied[id], self._occupied_sizes[id] = points, size
+                self._left_behind.add(id)
         return free
 
     def _hold(self, kept, values):
         """Have agents hold the tiles that they held -> could they?"""
         graph, agents = graph_for(self._grid, values), []
+        graph.admit(kept.sizes.values())
         graph.widen(max([most_actions(values), *(len(states) for _, _, states, *_ in kept.agents)]))
         for number, (id, done, states, point, yaw) in enumerate(kept.agents):
-            new = self._waiting.get(id, _left(point, yaw)).copy()
+            size = kept.sizes.get(id, 0)
+            new = self._waiting.get(id, _left(point, yaw, size)).copy()
+            if new["size"] not in (0, size):
+                return False
+            new["size"], sizes = size, np.array([size or graph.sizes[0]])
             new["there"], new["number"], new["told"], new["since"] = True, done, np.nan, np.nan
             agents.append(new)
             for k, (row, col, heading) in enumerate(states):
                 tile, heading = np.array([[row, col]]), np.array([heading])
                 if k == 0:
-                    if not graph.is_free(tile)[0]:
+                    if not graph.is_free(tile, sizes)[0]:
                         return False
-                    graph.add(tile, heading)
+                    graph.add(tile, heading, sizes)
                 else:
                     graph.grant(np.array([number]), tile, heading)
         for id, *_ in kept.agents:
@@ -312,6 +344,9 @@ class FollowedFleet(KnownAgents):
             kept.agents.append((id, int(agents["number"][number]), allowed, *pose))
         kept.waiting = [(id, agent["point"], float(agent["yaw"])) for id, agent in self._waiting.items()]
         kept.occupied = {id: points.tolist() for id, points in self._occupied.items()}
+        kept.occupied_sizes = {id: self._occupied_sizes[id] for id in self._occupied if self._occupied_sizes.get(id)}
+        known = {id: self._agents[number] for id, number in self._number.items()} | self._waiting
+        kept.sizes = {id: int(agent["size"]) for id, agent in known.items() if agent["size"]}
         self._file.save(kept)
 
 
@@ -335,10 +370,10 @@ def rules_of(values: Rules) -> tuple[int, int, bool]:
     return values.fleet.size, values.fleet.safety_distance, values.fleet.following
 
 
-def _left(point, yaw):
+def _left(point, yaw, size):
     """An agent that a node before this one knew."""
     agent = new_agent()
-    agent["point"], agent["yaw"], agent["goal"] = point, yaw, -1
+    agent["point"], agent["yaw"], agent["goal"], agent["size"] = point, yaw, -1, size
     return agent
 
 

@@ -10,12 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from ...arguments import whole
 from ...errors import GpuPlannersError, SettingsError, error_text
 from ...files import file_path, read_file, write_whole
 from ...grid.maps.grid_map import GridMap
+from .places import ROUNDING, Places
 
-FORMAT = 1  # raised when older nodes cannot read it
+FORMAT = 1
+OF_SIZES = 2  # the format of agents of unlike sizes, which older nodes refuse
 MOST_BYTES = 1 << 28
+MOST_SIDE = 10_000  # tiles, of what is kept away from
 SHARE = 0.1  # of the time that writing may take between two steps
 WHAT = "state_file"
 
@@ -26,6 +30,7 @@ class Kept:
 
     agents: [(id, number of its last action, (K, 3) row, col, heading: its state, and those that it may come to,
         (x, y), yaw or NaN)]; waiting: [(id, (x, y), yaw or NaN)]; occupied: {id: [(x, y)]}; all in metres
+    sizes, occupied_sizes: {id: side in tiles} of those that are not as large as the rules say
     """
 
     frame: tuple[float, ...]
@@ -34,6 +39,8 @@ class Kept:
     agents: list[tuple] = field(default_factory=list)
     waiting: list[tuple] = field(default_factory=list)
     occupied: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    occupied_sizes: dict[str, int] = field(default_factory=dict)
 
     def grid(self) -> GridMap:
         """A map that lies as the one that the tiles are of."""
@@ -43,13 +50,14 @@ class Kept:
     def text(self) -> str:
         return json.dumps(
             {
-                "format": FORMAT,
+                "format": OF_SIZES if self.sizes or self.occupied_sizes else FORMAT,
                 "frame": self.frame,
                 "rules": self.rules,
                 "steps": self.steps,
                 "agents": [[id, number, states.tolist(), *_pose(*pose)] for id, number, states, *pose in self.agents],
                 "waiting": [[id, *_pose(*pose)] for id, *pose in self.waiting],
                 "occupied": self.occupied,
+                **({"sizes": [self.sizes, self.occupied_sizes]} if self.sizes or self.occupied_sizes else {}),
             },
             separators=(",", ":"),
         )
@@ -68,8 +76,8 @@ def read(text: str) -> Kept:
     """The contrary of Kept.text. Raises GpuPlannersError for anything else."""
     try:
         content = json.loads(text)
-        if content["format"] != FORMAT:
-            raise GpuPlannersError(f"its format is {content['format']!r}; allowed: {FORMAT}")
+        if content["format"] not in (FORMAT, OF_SIZES):
+            raise GpuPlannersError(f"its format is {content['format']!r}; allowed: {FORMAT}, {OF_SIZES}")
         kept = Kept(tuple(map(float, content["frame"])), dict(content["rules"]), int(content["steps"]))
         rows, cols = kept.grid().shape
         for id, number, states, point, yaw in content["agents"]:
@@ -81,6 +89,8 @@ def read(text: str) -> Kept:
         kept.waiting = [(_id(id), *_read_pose(*pose)) for id, *pose in content["waiting"]]
         occupied = {id: np.array(points, float).reshape(-1, 2) for id, points in content["occupied"].items()}
         kept.occupied = {_id(id): [tuple(point) for point in points.tolist()] for id, points in occupied.items()}
+        for known, told in zip((kept.sizes, kept.occupied_sizes), content.get("sizes", ({}, {})), strict=True):
+            known |= {_id(id): whole(f"the size of {id!r}", side, 0, MOST_SIDE) for id, side in told.items()}
         ids = [agent[0] for agent in [*kept.agents, *kept.waiting]]
         if len(set(ids)) < len(ids):
             raise GpuPlannersError("an agent comes twice")
@@ -154,10 +164,12 @@ class StateFile:
         self._free_at = began + took / SHARE
 
 
-def marks_of(kept: Kept, but: Iterable[str] = ()) -> dict[str, list[tuple[float, float]]]:
-    """{id: [(x, y)]} metres, where the agents of another map, or of other rules, may be."""
-    grid, marks = kept.grid(), {}
+def marks_of(kept: Kept, resolution: float, but: Iterable[str] = ()) -> dict[str, tuple[np.ndarray, int]]:
+    """{id: (K, 2) metres, side in tiles of that resolution}: where agents of another map, or of other rules, may be."""
+    places, marks = Places(kept.grid(), int(kept.rules.get("size", 1))), {}
     for id, _, states, *_ in kept.agents:
         if id not in but:
-            marks[id] = [tuple(point) for point in grid.centres_of(states[:, :2]).tolist()]
+            size = kept.sizes.get(id, 0) or places.size
+            side = math.ceil(size * places.grid.resolution / resolution - ROUNDING)
+            marks[id] = places.points(states[:, :2], np.full(len(states), size)), side
     return marks

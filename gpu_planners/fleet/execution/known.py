@@ -37,6 +37,7 @@ class KnownAgents:
         self._goals: dict[str, tuple[float, float]] = {}  # by id, metres
         self._sent: dict[str, tuple[float, float]] = {}  # where tasks send those that have no goals of their own
         self._occupied: dict[str, np.ndarray] = {}  # by id, (K, 2) metres
+        self._occupied_sizes: dict[str, int] = {}  # of these that are not as large as fleet.size
         self._left_behind: set[str] = set()  # of these, agents of another map: until they tell where they are
         self._gone: dict[str, float] = {}  # by id of agents that have left, the stamp of the latest report on each
         self._waiting: dict[str, np.ndarray] = {}  # an AGENT for each id that has no number yet
@@ -55,6 +56,29 @@ class KnownAgents:
     def on_map(self) -> int:
         return len(self._number)
 
+    # ---- sizes ----
+
+    def size_of(self, id: str) -> int:
+        """Side of the square of tiles that an agent covers; of one that is not known, as fleet.size says."""
+        agent = self._agents[self._number[id]] if id in self._number else self._waiting.get(id)
+        return self._values.fleet.size if agent is None else int(self._sizes_of(agent))
+
+    def _sizes_of(self, agents):
+        """(N,) sides of agents (N,) AGENT"""
+        return np.where(agents["size"] > 0, agents["size"], self._values.fleet.size)
+
+    def _waiting_agents(self):
+        """(N,) AGENT of those that wait for a place"""
+        return np.array([*self._waiting.values()], AGENT)
+
+    def _size_faults(self, ids, sizes):
+        """{id: what is wrong} of those of some agents that are on the map with another size than they tell"""
+        faults = {}
+        for id, size in zip(ids, (np.where(sizes == 0, self._values.fleet.size, sizes)).tolist()):
+            if size >= 0 and id in self._number and size != (was := self.size_of(id)):
+                faults[id] = f"its size is {size}; allowed: {was}, with which it joined, until it is removed"
+        return faults
+
     # ---- reports ----
 
     def take_states(
@@ -65,23 +89,28 @@ class KnownAgents:
         heard: np.ndarray,
         faults: dict[str, str],
         stamps: np.ndarray | None = None,
+        sizes: np.ndarray | None = None,
     ) -> None:
         """Take the reports of K agents. One that is not newer than the latest one on its agent is passed over.
 
         points: (K, 2) metres in the map's frame; yaws: (K,) rad, NaN: none; heard: (K,) when they came
         faults: {id: what is wrong with its report}, whose point and yaw do not count then
         stamps: (K,) when they were measured, seconds of a clock that all reports on an agent share; 0: not known
+        sizes: (K,) sides of the squares of tiles that they cover, up to 15; 0: as fleet.size says; -1, None: as before.
+            One that is on the map with another size stands, until it is removed and comes again
         """
         self._fresh = True
         self.faults.pop(TOO_MANY, None)
         stamps = np.zeros(len(ids)) if stamps is None else stamps
+        sizes = np.full(len(ids), -1) if sizes is None else sizes
+        faults = self._size_faults(ids, sizes) | faults
         known = np.array([k for k, id in enumerate(ids) if id in self._number], int)
         newer = np.ones(len(ids), bool)
         if len(known):
             newer[known] = self._take_known(ids, points, yaws, heard, faults, stamps, known)
         for k, id in enumerate(ids):
             if id not in self._number and id not in faults:
-                newer[k] = self._take_new(id, points[k], yaws[k], heard[k], stamps[k])
+                newer[k] = self._take_new(id, points[k], yaws[k], heard[k], stamps[k], sizes[k])
         for id, counts in zip(ids, newer.tolist()):
             if not counts:
                 continue
@@ -90,8 +119,7 @@ class KnownAgents:
             elif id in self._number or len(self.faults) < self._values.max_agents:
                 self.faults[id] = f"{agent_text(id)}: {faults[id]}"
             if id in self._left_behind and id not in faults:
-                self._left_behind.discard(id)
-                self._occupied.pop(id, None)
+                self.free([id])
 
     def _take_known(self, ids, points, yaws, heard, faults, stamps, known):
         numbers = np.array([self._number[ids[k]] for k in known], int)
@@ -107,14 +135,14 @@ class KnownAgents:
             aside = across(self._graph, self._agents["axis"])[numbers[good]]
             speed = reports.FASTEST / (values.step_s * values.fleet.ticks_per_move)
             pace = reports.Pace(speed, values.silent_after_s, values.lockstep)
-            where = points[at], self.places.at(points[at]), yaws[at]
+            where = points[at], self.places.at(points[at], self._sizes_of(some)), yaws[at]
             reports.take(some, *where, stamps[at], heard[at], aside, self._grid.resolution, pace)
             if not good.all():
                 agents[good] = some
         self._agents[numbers] = agents
         return newer
 
-    def _take_new(self, id, point, yaw, heard, stamp):
+    def _take_new(self, id, point, yaw, heard, stamp, size):
         """-> does the report of an agent without a number count?"""
         if 0 < stamp <= self._gone.get(id, 0.0):
             return False
@@ -135,6 +163,7 @@ class KnownAgents:
         agent["point"], agent["yaw"], agent["heard"], agent["heard_step"] = point, yaw, heard, self.steps
         agent["stamp"] = max(stamp, 0.0)
         agent["goal"] = -1
+        agent["size"] = size if size >= 0 else agent["size"]
         return True
 
     def _note_gone(self, id):
@@ -165,11 +194,13 @@ class KnownAgents:
 
     # ---- what stands on tiles ----
 
-    def take_occupied(self, ids: Sequence[str], points: np.ndarray, faults: dict[str, str]) -> None:
+    def take_occupied(
+        self, ids: Sequence[str], points: np.ndarray, faults: dict[str, str], sizes: np.ndarray | None = None
+    ) -> None:
         """Something as large as an agent stands at each of (K, 2) points, metres, until `free` says otherwise. What is
-        at fault has no place; `faults` says so as long as it is not told anew."""
+        at fault has no place; `faults` says so as long as it is not told anew. sizes: (K,) as of `take_states`"""
         self._fresh = True
-        for id, point in zip(ids, points):
+        for k, (id, point) in enumerate(zip(ids, points)):
             key = occupied_key(id)
             self.faults.pop(key, None)
             if id in faults:
@@ -178,11 +209,14 @@ class KnownAgents:
                 self.faults[key] = self._too_many(id, f"{len(self._occupied)} things that occupy tiles")
             else:
                 self._occupied[id] = np.array(point, float).reshape(1, 2)
+                if sizes is not None and sizes[k] >= 0:
+                    self._occupied_sizes[id] = int(sizes[k])
                 self._left_behind.discard(id)
 
     def free(self, ids: Iterable[str]) -> None:
         for id in ids:
             self._occupied.pop(id, None)
+            self._occupied_sizes.pop(id, None)
             self._left_behind.discard(id)
             self.faults.pop(occupied_key(id), None)
 
@@ -225,19 +259,20 @@ class KnownAgents:
         agent = self._agents[self._number[id]] if id in self._number else self._waiting[id]
         return now - float(agent["heard"])
 
-    def workers(self, some: Sequence[str] | None = None) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
+    def workers(self, some: Sequence[str] | None = None) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray, Any]:
         """Agents that can do tasks: on the map, without a goal of their own, and in order or among `some` -> ids, tiles
-        (K, 2), headings (K,), (K,) bool: have they been where they were sent?"""
+        (K, 2), headings (K,), (K,) bool: have they been where they were sent? sizes (K,)"""
         numbers = np.flatnonzero(self._agents["there"] & ~self._agents["stands"])
         if some is not None:
             numbers = self._of(some)
         numbers = np.array([k for k in numbers.tolist() if self._ids[k] not in self._goals], int)
         ids, agents = [self._ids[k] for k in numbers], self._agents[numbers]
-        return ids, self._graph.tiles[numbers, 0], self._graph.headings[numbers, 0], agents["reached"]
+        states = self._graph.tiles[numbers, 0], self._graph.headings[numbers, 0]
+        return ids, *states, agents["reached"], self._sizes_of(agents)
 
     def send(self, ids: Sequence[str], tiles: np.ndarray) -> None:
         """Send agents to tiles (K, 2), -1: nowhere; goals of their own go before."""
-        points, changed = self.places.points(tiles), []
+        points, changed = self.places.points(tiles, np.array([self.size_of(id) for id in ids], np.int64)), []
         for id, tile, point in zip(ids, tiles.tolist(), map(tuple, points.tolist())):
             before = self._sent.pop(id, None)
             if tile[0] >= 0:
@@ -256,15 +291,16 @@ class KnownAgents:
         goals = [self._goals.get(id) or self._sent.get(id) for id in ids]
         has = np.array([goal is not None for goal in goals], bool)
         points = np.array([goal or (0.0, 0.0) for goal in goals]).reshape(-1, 2)
-        tiles = np.where(has[:, None], self.places.tiles(points), -1)
-        parts, here = self.places.part(tiles), self.places.part(self._graph.tiles[numbers, 0])
+        sizes = self._sizes_of(self._agents[numbers])
+        tiles = np.where(has[:, None], self.places.tiles(points, sizes), -1)
+        parts, here = self.places.part(tiles, sizes), self.places.part(self._graph.tiles[numbers, 0], sizes)
         for k in np.flatnonzero(has):
             self.goal_faults.pop(ids[k], None)
         for k in np.flatnonzero(has & ((parts == 0) | ((parts != here) & (here > 0)))):
             self.goal_faults[ids[k]] = _unreachable(ids[k], points[k], tiles[k], parts[k])
             tiles[k] = -1
         for k in np.flatnonzero(tiles[:, 0] >= 0) if self._graph.no_stopping is not None else ():
-            if self._graph.no_stopping[tuple(tiles[k])]:
+            if self._graph.no_stop(numbers[[k]], tiles[[k]])[0]:
                 self.goal_faults[ids[k]] = f"{_goal_text(ids[k], points[k])} is in a no-stopping zone"
                 tiles[k] = -1
         before = self._agents["goal"][numbers]

@@ -3,13 +3,13 @@
 import math
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from scipy import ndimage
 
 from ...grid.maps.grid_map import GridMap
+from ..fields.lanes import footprint_free
 from ..guidance import Guidance
 from ..planner import FleetPlanner
 from .reports import REPORT
@@ -20,6 +20,7 @@ AGENT = np.dtype(  # the first fields are those of REPORT
     [
         *REPORT,
         ("heard_step", "i8"),  # how many steps had begun then
+        ("size", "i8"),  # side of the square of tiles that it covers; 0: as fleet.size says
         ("busy", "i8"),  # the planner's tick with which its action ends
         ("goal", "i8", 2),  # tile; -1: none, or none that can be reached
         ("reached", "?"),  # has it been at that goal?
@@ -68,6 +69,7 @@ class FleetStep:
         (A, 2), headings_ahead (A,)
     goals: (K, 2) tiles, -1: none
     time_s: of planning
+    sizes: (K,) sides of the squares that the agents cover, in tiles
     """
 
     number: int
@@ -86,6 +88,7 @@ class FleetStep:
     headings_ahead: np.ndarray
     goals: np.ndarray
     time_s: float
+    sizes: np.ndarray
 
 
 class Lanes(NamedTuple):
@@ -129,47 +132,54 @@ def coarser(grid: GridMap, tile_size: float) -> GridMap:
 class Places:
     """The places of a map for agents that cover a square of tiles; an agent's point is the centre of its square.
 
-    size: side of the square in tiles. A heading counts quarter turns to the left from the map's x axis.
+    size: side of the square in tiles, of agents whose `sizes` (N,) are not given. A heading counts quarter turns to the
+    left from the map's x axis.
     """
 
     def __init__(self, grid: GridMap, size: int = 1) -> None:
-        self.grid, self._size = grid, size
-        shift, yaw = 0.5 * ((size - 1) % 2) * grid.resolution, grid.origin[2]
-        self._shift = shift * np.array([math.cos(yaw) - math.sin(yaw), math.sin(yaw) + math.cos(yaw)])
+        self.grid, self.size = grid, size
+        yaw = grid.origin[2]
+        half = 0.5 * grid.resolution * np.array([math.cos(yaw) - math.sin(yaw), math.sin(yaw) + math.cos(yaw)])
+        self._half = half  # of a tile, along both axes of the map
+        self._parts: dict[int, np.ndarray] = {}
+        self._blocked: dict[tuple[int, ...], np.ndarray] = {}
 
-    @cached_property
-    def _parts(self):
-        free, low = ~self.grid.blocked, (self._size - 1) // 2
-        if self._size > 1:
-            free = ndimage.minimum_filter(free, self._size, mode="constant", cval=False, origin=low - self._size // 2)
-        return ndimage.label(free)[0]
+    def _shift(self, sizes):
+        """From an agent's tile's centre to that of its square: half a tile for even sizes."""
+        return ((np.asarray(self.size if sizes is None else sizes) - 1) % 2)[..., None] * self._half
 
-    def tiles(self, points: np.ndarray) -> np.ndarray:
+    def _parts_of(self, size):
+        if size not in self._parts:
+            self._parts[size] = ndimage.label(footprint_free(~self.grid.blocked, size))[0]
+        return self._parts[size]
+
+    def tiles(self, points: np.ndarray, sizes: np.ndarray | None = None) -> np.ndarray:
         """(N, 2) metres -> (N, 2) int64 [row, col]; -1 where a point is outside the map or not finite"""
-        tiles = self.float_tiles(points)
+        tiles = self.float_tiles(points, sizes)
         with np.errstate(invalid="ignore"):
             inside = ((tiles >= 0) & (tiles < self.grid.shape)).all(axis=1, keepdims=True)
         return np.where(inside, tiles, -1).astype(np.int64)
 
-    def float_tiles(self, points: np.ndarray) -> np.ndarray:
+    def float_tiles(self, points: np.ndarray, sizes: np.ndarray | None = None) -> np.ndarray:
         """(N, 2) metres -> (N, 2) float64 [row, col], whole numbers or NaN; outside the map where a point is"""
-        return self.grid.tiles_of(points - self._shift)
+        return self.grid.tiles_of(points - self._shift(sizes))
 
-    def points(self, tiles: np.ndarray) -> np.ndarray:
+    def points(self, tiles: np.ndarray, sizes: np.ndarray | None = None) -> np.ndarray:
         """(N, 2) [row, col] -> (N, 2) metres, the centres of agents"""
-        return self.grid.centres_of(tiles)[:, :2] + self._shift
+        return self.grid.centres_of(tiles)[:, :2] + self._shift(sizes)
 
-    def off_centre(self, points: np.ndarray, tiles: np.ndarray) -> np.ndarray:
+    def off_centre(self, points: np.ndarray, tiles: np.ndarray, sizes: np.ndarray | None = None) -> np.ndarray:
         """(N,) distance of points from the centres of tiles, in tiles"""
-        return np.linalg.norm(points - self.points(tiles), axis=1) / self.grid.resolution
+        return np.linalg.norm(points - self.points(tiles, sizes), axis=1) / self.grid.resolution
 
-    def at(self, points: np.ndarray) -> np.ndarray:
+    def at(self, points: np.ndarray, sizes: np.ndarray | None = None) -> np.ndarray:
         """(..., 2) metres -> (..., 2) float64 [row, col], whole numbers in the middle of a square"""
         shape = np.shape(points)
-        return self.grid.places_of(np.reshape(points, (-1, 2)) - self._shift).reshape(shape) - 0.5
+        return self.grid.places_of(np.reshape(points - self._shift(sizes), (-1, 2))).reshape(shape) - 0.5
 
     def touched(self, places: np.ndarray, clearance: float) -> np.ndarray:
-        """(N, 2) [row, col] of `at` -> (K, 2) tiles whose squares the bodies of agents there reach into.
+        """(N, 2) [row, col] of `at` -> (K, 2) tiles of agents of the same size, whose squares together cover the bodies
+        there.
 
         clearance: tiles between the body of an agent in the middle of its square and the edges of that
         """
@@ -192,10 +202,19 @@ class Places:
         square = np.stack(np.meshgrid(span, span, indexing="ij"), axis=-1).reshape(-1, 2)
         return self.on_map(np.unique((tiles[:, None] + square).reshape(-1, 2), axis=0))
 
-    @cached_property
-    def blocked(self) -> np.ndarray:
-        """(rows, cols) bool, where an agent cannot be"""
-        return self._parts == 0
+    def covered(self, tiles: np.ndarray, sizes: np.ndarray, apart: int = 0) -> np.ndarray:
+        """(K, 2) tiles of agents of sizes (K,) -> (M, 2) tiles of the map that these cover, or that are so near"""
+        found = [np.zeros((0, 2), np.int64)]
+        for size in np.unique(sizes).tolist():
+            low = (size - 1) // 2  # an agent's tile is the middle of those it covers
+            found.append(self.around(tiles[sizes == size], low + apart, size - 1 - low + apart))
+        return np.concatenate(found)
+
+    def blocked(self, sizes: tuple[int, ...]) -> np.ndarray:
+        """(sizes, rows, cols) bool, where an agent of each size cannot be"""
+        if sizes not in self._blocked:
+            self._blocked[sizes] = np.stack([self._parts_of(size) == 0 for size in sizes])
+        return self._blocked[sizes]
 
     def headings(self, yaws: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
         """(N,) rad -> (N,) int64 nearest quarter turn; that of `otherwise` where a yaw is NaN"""
@@ -207,10 +226,15 @@ class Places:
         """(N,) quarter turns -> (N,) rad"""
         return headings * QUARTER + self.grid.origin[2]
 
-    def part(self, tiles: np.ndarray) -> np.ndarray:
+    def part(self, tiles: np.ndarray, sizes: np.ndarray | None = None) -> np.ndarray:
         """(N,) number of the connected part of the map that holds each tile; 0: an agent cannot be there"""
+        sizes = np.full(len(tiles), self.size) if sizes is None else np.asarray(sizes)
         row, col = np.maximum(tiles, 0).T
-        return np.where(tiles.min(axis=1, initial=0) < 0, 0, self._parts[row, col])
+        found = np.zeros(len(tiles), np.int64)
+        for size in np.unique(sizes).tolist():
+            some = sizes == size
+            found[some] = self._parts_of(size)[row[some], col[some]]
+        return np.where(tiles.min(axis=1, initial=0) < 0, 0, found)
 
 
 class ClosedTiles:

@@ -27,7 +27,6 @@ from ..motion import MOTIONS
 from ..planner import FleetPlanner
 from ..zones import LONGEST, Zones
 from .bars import Bars
-from .doors import Doors
 from .followed import MINUTE_S, UNSEEN, FollowedFleet, graph_for, most_actions, pace_of, rules_of
 from .kept import StateFile
 from .known import agent_text
@@ -50,7 +49,6 @@ class RunningFleet(FollowedFleet):
     def __init__(self, values: Rules) -> None:
         super().__init__(values)
         self.guidance_fault = ""
-        self.doors: Doors | None = None
         self._now = -np.inf
         self._ticks = 0  # of the planner
         self._lanes: Lanes | None = None
@@ -80,7 +78,8 @@ class RunningFleet(FollowedFleet):
         zones = replace(Zones() if zones is None else zones, usual=pace_of(values, grid))
         if zones.no_stopping is not None:
             given = None if lanes is None else lanes.guidance
-            FleetPlanner(grid, values.motion, "cpu", values.fleet, given, zones=zones)
+            sizes = () if self.planner is None else self.planner.sizes
+            FleetPlanner(grid, values.motion, "cpu", values.fleet, given, sizes, zones=zones)
         before, self._grid, self._lanes, self._zones = self._grid, grid, lanes, zones
         if before is None or _frame(before) != _frame(grid):
             self._open(self._values)
@@ -100,16 +99,17 @@ class RunningFleet(FollowedFleet):
             self._file = StateFile(values.state_file)
             goes_on = self._take_up(values)
         stay = np.flatnonzero(self._agents["there"]) if goes_on else np.zeros(0, np.int64)
+        sizes = np.where(self._agents["size"] > 0, self._agents["size"], fleet.size)
         if len(stay):
             tiles, headings = (ends[stay] for ends in self._graph.forget())
             self._agents["busy"] = 0
-            square = np.argwhere(np.ones((fleet.size, fleet.size), bool)) - (fleet.size - 1) // 2
-            under = (tiles[:, None] + square).reshape(-1, 2)
+            under = Places(grid).covered(tiles, sizes[stay])
             under = under[grid.blocked[tuple(under.T)]]  # by now; ClosedTiles tells the planner
             grid = grid.changed(*under.T, 1) if len(under) else grid
-        planner = FleetPlanner(grid, values.motion, values.devices[0], fleet)
+        every = {*sizes.tolist(), *self._sizes_of(self._waiting_agents()).tolist()}
+        planner = FleetPlanner(grid, values.motion, values.devices[0], fleet, sizes=sorted(every))
         if len(stay):
-            planner.start(tiles, headings)
+            planner.start(tiles, headings, sizes=sizes[stay])
         self.planner, self.guidance_fault = planner, ""
         if values.guidance_file:
             try:
@@ -127,19 +127,44 @@ class RunningFleet(FollowedFleet):
             self._waiting |= {id: self._agents[number].copy() for id, number in self._number.items()}
             for agent in self._waiting.values():
                 agent["busy"], agent["reached"], agent["stands"] = 0, False, False
+        if self._graph.admit(every):
+            self._bars = Bars()
         self._take_lanes()
         self._agents = self._agents[stay]
         self._off, self._doubted, self._begins = (old[stay] for old in (self._off, self._doubted, self._begins))
         self._ids = [self._ids[number] for number in stay]
         self._number = {id: number for number, id in enumerate(self._ids)}
 
+    def _admit(self):
+        """Make room for agents of sizes that nobody has had yet."""
+        new = {*self._sizes_of(self._waiting_agents()).tolist()} - {*self.planner.sizes}
+        for size in sorted(new) if self._zones.no_stopping is not None else ():
+            try:
+                given = None if self._lanes is None else self._lanes.guidance
+                fleet = replace(self._values.fleet, size=size)
+                FleetPlanner(self._grid, self._values.motion, "cpu", fleet, given, zones=self._zones)
+            except GridMapError as error:
+                new.remove(size)
+                self._set_aside(size, f"agents of size {size} cannot be on this map: {error}")
+        if new:
+            self._open(self._values, goes_on=True)
+
+    def _set_aside(self, size, why):
+        """Agents of a size that wait are no agents now: others keep away from where they are."""
+        for id in [id for id, agent in self._waiting.items() if self._sizes_of(agent) == size]:
+            self._occupied[id], self._occupied_sizes[id] = self._waiting.pop(id)["point"].reshape(1, 2), size
+            self._left_behind.add(id)  # until it tells where it is
+            self.faults[id] = f"{agent_text(id)}: {why}"
+
     def _take_lanes(self):
         if self._lanes is not None:
             self.planner.guidance, self._graph.one_way = self._lanes.guidance, self._lanes.one_way
         if self._zones or self.planner.zones:
             self.planner.take_zones(self._zones, self._grid)
-        size = self._values.fleet.size
-        self._speeds, self._graph.no_stopping = self._zones.limits(size), self._zones.stops_refused(size)
+        zones, sizes = self._zones, self._graph.sizes
+        self._speeds = None if zones.speeds is None else np.stack([zones.limits(size) for size in sizes])
+        refused = None if zones.no_stopping is None else np.stack([zones.stops_refused(size) for size in sizes])
+        self._graph.no_stopping = refused
         if self._graph.no_stopping is not None:
             self._graph.widen(most_actions(self._values) + LONGEST)  # all actions through a zone
 
@@ -220,8 +245,7 @@ class RunningFleet(FollowedFleet):
         return self._told(numbers, now, 0.0)
 
     def _allow(self):
-        blocked = self.places.blocked if self.doors is None else self.places.blocked | self.doors.shut()
-        self._graph.allow(self._off | self._doubted | self._faulty(), blocked)
+        self._graph.allow(self._off | self._doubted | self._faulty(), self._blocked())
 
     def tell_door(self, name: str, is_open: bool) -> None:
         """A door of `doors` is open from now on, or not. Raises SettingsError."""
@@ -232,13 +256,14 @@ class RunningFleet(FollowedFleet):
 
     def wanted_doors(self) -> list[str]:
         """Doors that have to open, or to stay open."""
-        return [] if self.doors is None or not self._number else list(self.doors.wanted(self._graph))
+        return [] if self.doors is None or not self._number else list(self.doors.wanted(self._graph, self.places))
 
     # ---- the step ----
 
     def step(self, now: float) -> FleetStep | None:
         """Begin a step; None where no agent is on the map."""
         self.clashes = {}
+        self._admit()
         if self._number:
             self._follow(now)
         self._observe(now)
@@ -281,7 +306,8 @@ class RunningFleet(FollowedFleet):
         """Take agents for what they report to be. One that is silent, late or at fault stands; others go around it."""
         agents, graph = self._agents, self._graph
         there, faulty = agents["there"], self._faulty()
-        tiles, faces = self.places.tiles(agents["point"]), self._faces(agents["yaw"], graph.headings[:, 0])
+        tiles = self.places.tiles(agents["point"], self._sizes_of(agents))
+        faces = self._faces(agents["yaw"], graph.headings[:, 0])
         outside = there & (tiles[:, 0] < 0) & ~faulty & (agents["heard"] > -np.inf)
         for number in np.flatnonzero(outside):
             self._misplaced(self._ids[number], agents["point"][number], "is outside the map, or not finite")
@@ -355,7 +381,7 @@ class RunningFleet(FollowedFleet):
             self._agents["busy"][numbers] = 0
         goes_on = turning
         if graph.no_stopping is not None:
-            goes_on = turning | graph.no_stopping[tuple(graph.ends()[0].T)]
+            goes_on = turning | graph.no_stop(every, graph.ends()[0])
         full = (graph.planned > ahead) & ~(goes_on & (graph.planned < graph.most))
         return full | (graph.planned >= graph.most)
 
@@ -366,45 +392,46 @@ class RunningFleet(FollowedFleet):
         """Put agents that wait on the map where they fit; the others wait on, and it is said why."""
         if not self._waiting:
             return
-        ids = list(self._waiting)
-        agents = np.stack([self._waiting[id] for id in ids])
-        tiles = self.places.tiles(agents["point"])
-        off_centre = self.places.off_centre(agents["point"], tiles) > self._values.tolerance
+        ids, agents = list(self._waiting), self._waiting_agents()
+        sizes = self._sizes_of(agents)
+        tiles = self.places.tiles(agents["point"], sizes)
+        off_centre = self.places.off_centre(agents["point"], tiles, sizes) > self._values.tolerance
         moving = off_centre & (agents["heard"] - agents["still_since"] < self._values.step_s)
         at: dict[tuple, str] = {}
         fitting = []
-        for k, (id, tile, part) in enumerate(zip(ids, map(tuple, tiles.tolist()), self.places.part(tiles))):
-            holder = self._graph.holder(tiles[k]) if tile[0] >= 0 else -1
+        for k, (id, tile, part) in enumerate(zip(ids, map(tuple, tiles.tolist()), self.places.part(tiles, sizes))):
+            holder = self._graph.holder(tiles[k], size=int(sizes[k])) if tile[0] >= 0 else -1
             other = at.get(tile, self._ids[holder] if holder >= 0 else None)
             if tile[0] < 0:
                 self._misplaced(id, agents["point"][k], "is outside the map, or not finite")
             elif other is not None:
                 self._misplaced(id, agents["point"][k], f"is on tile {list(tile)}, where {agent_text(other)} is")
             elif not part:
-                self._misplaced(id, agents["point"][k], f"is blocked: tile {list(tile)}")
+                large = f", for agents of size {sizes[k]}" if sizes[k] != self.places.size else ""
+                self._misplaced(id, agents["point"][k], f"is blocked: tile {list(tile)}{large}")
             elif not moving[k]:  # else the next report tells where it stops
                 at[tile] = id
                 fitting.append(k)
         before, faces = len(self._ids), self._faces(agents["yaw"], np.zeros(len(ids), np.int64))
-        self._add([ids[k] for k in fitting], tiles[fitting], faces[fitting])
+        self._add([ids[k] for k in fitting], tiles[fitting], faces[fitting], sizes[fitting])
         self._find_goals(np.arange(before, len(self._ids)))
         if len(self._ids) > before:
             self._bar()  # they do not bar others any more, but hold tiles
 
-    def _add(self, ids, tiles, faces):
+    def _add(self, ids, tiles, faces, sizes):
         if not ids:
             return
         try:
-            numbers = self.planner.add(tiles, faces).tolist()
+            numbers = self.planner.add(tiles, faces, sizes=sizes).tolist()
         except GridMapError as error:
             half = len(ids) // 2
             if half:
-                self._add(ids[:half], tiles[:half], faces[:half])
-                self._add(ids[half:], tiles[half:], faces[half:])
+                for some in (slice(half), slice(half, None)):
+                    self._add(ids[some], tiles[some], faces[some], sizes[some])
             else:
                 self.clashes[ids[0]] = f"{agent_text(ids[0])} cannot start on tile {tiles[0].tolist()}: {error}"
             return
-        self._graph.add(tiles, faces)
+        self._graph.add(tiles, faces, sizes)
         told = np.array([self._waiting[id]["yaw"] for id in ids])
         self._graph.blind[-len(ids) :] = np.isnan(told) & (MOTIONS[self._values.motion].headings > 1)
         self._off, self._doubted, self._begins = (
@@ -412,7 +439,7 @@ class RunningFleet(FollowedFleet):
         )
         agents = np.stack([self._waiting.pop(id) for id in ids])
         agents["there"], agents["told"], agents["axis"], agents["count"] = True, np.nan, -1, 1
-        agents["trail"][:, 0] = self.places.at(agents["point"])
+        agents["trail"][:, 0] = self.places.at(agents["point"], sizes)
         agents["doubted_at"], agents["doubts"] = np.nan, 0.0
         self._agents = np.concatenate([self._agents, agents])
         self._number |= zip(ids, numbers)
@@ -488,6 +515,7 @@ class RunningFleet(FollowedFleet):
             graph.headings[later],
             agents["goal"][numbers],
             took,
+            self._sizes_of(agents[numbers]),
         )
 
     def _states(self, numbers):

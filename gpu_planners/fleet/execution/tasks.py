@@ -137,12 +137,12 @@ class FleetTasks:
         for robot in dispatcher.robots():
             if why := self._gone(str(robot), now):
                 self.take_back(str(robot), why, clock)
-        ids, tiles, headings, reached = fleet.workers(crew)
+        ids, tiles, headings, reached, sizes = fleet.workers(crew)
         reached = reached if done is None else np.array([id in done for id in ids], bool)
         self._seen.update(ids)
         charges = {id: charge for id in ids if (charge := self.batteries.get(id)) is not None}
         told = ids, tiles, headings, clock, reached, charges
-        fleet.send(ids, dispatcher.assign(*told, keeping=keeping, able=able))
+        fleet.send(ids, dispatcher.assign(*told, keeping=keeping, able=able, sizes=sizes))
 
     def take_back(self, robot: str, why: str, clock: float | None = None) -> None:
         """An agent is gone: its task goes to others."""

@@ -87,7 +87,7 @@ class GridMap:
         values = _as_rows(data, shape, "data")
         _refuse_outside(values, -1, 100, "data", "-1 (unknown), 0 .. 100")
         cost_of = _occupancy_costs(unknown, occupied_from, free_below, highest_cost)
-        return cls(cost_of[values.astype(np.int8).view(np.uint8)], connectivity, resolution, origin)
+        return cls(looked_up(cost_of, values.astype(np.int8)), connectivity, resolution, origin)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -260,6 +260,14 @@ def _replace(costs, counts, rows, cols, new):
     for i in range(len(rows)):
         different[i] = costs[rows[i], cols[i]] != before[i]
     return different, before
+
+
+def looked_up(table: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """What a table (256,) uint8 says of values, one byte each, read as uint8. It may not be written to.
+
+    In half the time of an index, which NumPy first makes eight times as large.
+    """
+    return np.frombuffer(values.tobytes().translate(table.tobytes()), np.uint8).reshape(values.shape)
 
 
 def _as_rows(values, shape, name):

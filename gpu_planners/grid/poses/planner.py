@@ -26,6 +26,7 @@ from .shape import layout_of, runs_table
 ALGORITHMS = "auto", "exact", "astar"
 FEW = 4  # agents to one goal: on a CPU, A* finds so few sooner than a field is made
 MOST_REPAIRED = 1 / 4  # of a map: a field of which more has changed is made anew
+CLUSTER = 128  # tiles a side: changes in different ones are checked apart, where less is checked so
 
 
 @dataclass(frozen=True)
@@ -151,12 +152,22 @@ class PosePlanner:
         if not len(row):
             return
         box = box_about(self._layout, row, col, self._robot.reach)
-        self._on.change(row, col, self._map.costs[row, col], box)
+        for some in self._clusters(row, col, box):
+            around = box_about(self._layout, row[some], col[some], self._robot.reach)
+            self._on.change(row[some], col[some], self._map.costs[row[some], col[some]], around)
         for kept in self._kept.values():
             kept.box = box if kept.box is None else box_of_both(kept.box, box)
         self._poses = None
         if self._search is not None:
             self._search.change(box)
+
+    def _clusters(self, rows, cols, box):
+        """Numbers of changed tiles that are checked together: those of a cluster, or all, whose box is `box`"""
+        key = rows // CLUSTER * (self._layout.cols // CLUSTER + 1) + cols // CLUSTER
+        order = np.argsort(key, kind="stable")
+        found = np.split(order, np.flatnonzero(np.diff(key[order])) + 1)
+        wide = CLUSTER + 2 * self._robot.reach
+        return found if len(found) * wide * -(-wide // 32) < _area(box) else [slice(None)]
 
     def prepare(self, goal: ArrayLike):
         """Make the field of a goal (3,) now, so that `plan` by `exact` has only to follow it."""

@@ -17,6 +17,7 @@ from std_msgs.msg import Header
 
 from ...errors import GridMapError
 from ...grid import GridMap
+from ...grid.maps.grid_map import looked_up
 
 # nav2_costmap_2d has costs 0 to 252, 253 where a robot's centre would touch an obstacle, 254 on one, 255 unknown
 INSCRIBED, LETHAL, UNKNOWN = 253, 254, 255
@@ -167,7 +168,7 @@ def nav2_costs(values: np.ndarray) -> np.ndarray:
     table = np.zeros(256, np.uint8)
     table[1:99] = 1 + np.rint(251 * np.arange(98) / 97)
     table[99:101], table[255] = (INSCRIBED, LETHAL), UNKNOWN
-    return table[values.view(np.uint8)]
+    return looked_up(table, values)
 
 
 OCCUPANCY = ("nav_msgs.msg", "OccupancyGrid"), ("map_msgs.msg", "OccupancyGridUpdate")

@@ -72,9 +72,9 @@ def actions_message(step: FleetStep, motion: str, header: Header, step_s: float)
 def step_paths(step: FleetStep, places: Places, header: Header, step_s: float) -> list[Path]:
     """The path of each agent: where it stands, where its action takes it, and those after it that it may do; or where
     it stays."""
-    begin = _poses(places, step.tiles_before, step.headings_before)
-    end = _poses(places, step.tiles, step.headings)
-    ahead = iter(_poses(places, step.tiles_ahead, step.headings_ahead))
+    begin = _poses(places, step.tiles_before, step.headings_before, step.sizes)
+    end = _poses(places, step.tiles, step.headings, step.sizes)
+    ahead = iter(_poses(places, step.tiles_ahead, step.headings_ahead, np.repeat(step.sizes, step.ahead)))
     headers = [later(header, ticks * step_s) for ticks in range(int((step.ticks + step.ahead).max(initial=0)) + 1)]
     paths = []
     for first, last, ticks, more in zip(begin, end, step.ticks.tolist(), step.ahead.tolist()):
@@ -86,11 +86,17 @@ def step_paths(step: FleetStep, places: Places, header: Header, step_s: float) -
 
 
 def timed_paths(
-    places: Places, positions: np.ndarray, headings: np.ndarray | None, header: Header, step_s: float
+    places: Places,
+    positions: np.ndarray,
+    headings: np.ndarray | None,
+    header: Header,
+    step_s: float,
+    sizes: np.ndarray | None = None,
 ) -> list[Path]:
     """Paths with a pose for each step.
 
     positions: (steps + 1, N, 2) tiles, negative where an agent is not there; headings: (steps + 1, N) or None
+    sizes: (N,) as of Places
     """
     steps, n = positions.shape[:2]
     faces = np.zeros((steps, n), int) if headings is None else headings
@@ -98,14 +104,14 @@ def timed_paths(
     paths = []
     for agent in range(n):
         there = np.flatnonzero(positions[:, agent, 0] >= 0)
-        poses = _poses(places, positions[there, agent], faces[there, agent])
+        poses = _poses(places, positions[there, agent], faces[there, agent], None if sizes is None else sizes[agent])
         stamped = [PoseStamped(header=headers[k], pose=pose) for k, pose in zip(there.tolist(), poses)]
         paths.append(Path(header=header, poses=stamped))
     return paths
 
 
-def _poses(places, tiles, headings):
-    return pose_list(places.points(tiles), places.yaws(headings))
+def _poses(places, tiles, headings, sizes):
+    return pose_list(places.points(tiles, sizes), places.yaws(headings))
 
 
 def named(what: Sequence[str]) -> str:

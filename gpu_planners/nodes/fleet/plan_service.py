@@ -12,6 +12,7 @@ import numpy as np
 
 from gpu_planners_msgs.srv import PlanFleet
 
+from ...fleet.arguments import MOST_SIZE
 from ...fleet.execution.places import Places, coarser
 from ...fleet.plan import FleetStatus
 from ...grid import FleetPlanner
@@ -68,20 +69,25 @@ class Solver:
         for k in np.flatnonzero(turned):
             text = f"agent {k} starts with the orientation {starts.quaternions[k].tolist()}; {A_QUATERNION}"
             raise RequestError(codes.INVALID_REQUEST, text)
+        sizes = np.asarray(request.sizes, np.int64) if len(request.sizes) else None
+        if sizes is not None:
+            sizes = np.where(sizes > 0, sizes, values.fleet.size)
         began = time.perf_counter()
         plan = planner.solve(
-            places.float_tiles(starts.points[:, :2]),
-            places.float_tiles(goals.points[:, :2]),
+            places.float_tiles(starts.points[:, :2], sizes),
+            places.float_tiles(goals.points[:, :2], sizes),
             headings=places.headings(yaws, np.zeros(len(starts), np.int64)).astype(np.int32),
             time_limit_s=request.time_limit_s or values.time_limit_s,
             seed=request.seed,
+            sizes=sizes,
         )
         response.planning_time_s, response.device = time.perf_counter() - began, planner.device
         response.header, response.step_s = self._scene.header(), request.step_s or values.step_s
         response.header.frame_id = frame
         _fill(response, plan, starts.points, goals.points)
         if not request.without_paths:
-            response.paths = timed_paths(places, plan.positions, plan.headings, response.header, response.step_s)
+            given = places, plan.positions, plan.headings, response.header, response.step_s, sizes
+            response.paths = timed_paths(*given)
         return response
 
     def _planner(self, values):
@@ -102,6 +108,9 @@ def _check(request, values):
         text = f"there are {starts} starts and {goals} goals; allowed: 1 or more, a goal for each start"
         raise RequestError(codes.INVALID_REQUEST, text)
     check_count("agents", starts, "max_agents", values, codes.INVALID_REQUEST)
+    if len(request.sizes) not in (0, starts) or max(request.sizes, default=0) > MOST_SIZE:
+        text = f"sizes is {list(request.sizes)}; allowed: none, or one for each agent, 0 (the parameter fleet.size) to "
+        raise RequestError(codes.INVALID_REQUEST, f"{text}{MOST_SIZE} tiles")
     for name in ("time_limit_s", "step_s"):
         value = getattr(request, name)
         if not (math.isfinite(value) and 0 <= value <= LONGEST_S):

@@ -17,6 +17,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 from gpu_planners_msgs.msg import AgentActions, AgentGoals, AgentPaths, AgentStates
 
 from ...errors import GpuPlannersError, error_text, one_line
+from ...fleet.arguments import MOST_SIZE
 from ...fleet.execution.places import FleetStep, Places
 from ...fleet.execution.running import RunningFleet
 from ...grid import GridMap
@@ -52,8 +53,7 @@ class FleetPublishers:
                 self._show_agents(step, paths, all)
         if not all:
             return
-        size, most = values.fleet.size, values.marker_agents
-        self.pictures.show("markers", lambda: fleet_markers(step, places, header, size, most))
+        self.pictures.show("markers", lambda: fleet_markers(step, places, header, values.marker_agents))
 
     def show_map(self, grid: GridMap, header: Header) -> None:
         self.pictures.show("map", lambda: map_message(grid, header))
@@ -95,24 +95,29 @@ HEIGHT = 0.4  # of the cube, in an agent's size
 NOSE = 0.45  # length of the line that shows where the agent looks, in an agent's size
 
 
-def fleet_markers(step: FleetStep, places: Places, header: Header, size: int, most_agents: int) -> MarkerArray:
-    """Agents as cubes coloured by state, where they look, lines to their goals; at most so many, spread evenly.
-
-    size: side of an agent in tiles
-    """
+def fleet_markers(step: FleetStep, places: Places, header: Header, most_agents: int) -> MarkerArray:
+    """Agents as cubes coloured by state, where they look, lines to their goals; at most so many, spread evenly."""
     shown = np.arange(len(step.ids))
     if len(shown) > most_agents:
         shown = np.linspace(0, len(shown) - 1, most_agents).astype(int)
-    side = size * places.grid.resolution
-    points, yaws, states = places.points(step.tiles[shown]), places.yaws(step.headings[shown]), step.states[shown]
-    cube = SIDE * side, SIDE * side, HEIGHT * side
+    sizes = step.sizes[shown]
+    points, yaws, states = (
+        places.points(step.tiles[shown], sizes),
+        places.yaws(step.headings[shown]),
+        step.states[shown],
+    )
     markers = []
-    for name, colour in COLOURS.items():
-        of_state = points[states == getattr(AgentActions, name)]
-        markers.append(_marker(header, f"agents {name.lower()}", Marker.CUBE_LIST, colour, cube, of_state))
-    noses = _pairs(points, points + NOSE * side * np.stack([np.cos(yaws), np.sin(yaws)], axis=1))
+    for size in sorted({places.size, *sizes.tolist()}):
+        side = size * places.grid.resolution
+        cube = SIDE * side, SIDE * side, HEIGHT * side
+        of_size = "" if size == places.size else f" of size {size}"
+        for name, colour in COLOURS.items():
+            some = points[(states == getattr(AgentActions, name)) & (sizes == size)]
+            markers.append(_marker(header, f"agents {name.lower()}{of_size}", Marker.CUBE_LIST, colour, cube, some))
+    sides, side = sizes[:, None] * places.grid.resolution, places.size * places.grid.resolution
+    noses = _pairs(points, points + NOSE * sides * np.stack([np.cos(yaws), np.sin(yaws)], axis=1))
     has = step.goals[shown, 0] >= 0
-    to_goals = _pairs(points[has], places.points(step.goals[shown][has]))
+    to_goals = _pairs(points[has], places.points(step.goals[shown][has], sizes[has]))
     thin, thick = (0.06 * side, 0.0, 0.0), (0.15 * side, 0.0, 0.0)
     markers.append(_marker(header, "headings", Marker.LINE_LIST, (0.95, 0.95, 0.95), thick, noses, HEIGHT * side))
     markers.append(_marker(header, "goals", Marker.LINE_LIST, (0.93, 0.65, 0.15), thin, to_goals, opacity=0.5))
@@ -137,7 +142,8 @@ DEPTH = 1000  # of messages that come in a burst
 
 class LatestReport(NamedTuple):
     """The latest on an agent. gone: it was said to be gone, before `pose` if there is one; now: when it came; stamp:
-    when it was measured, 0: not known; battery: its charge, NaN: not known"""
+    when it was measured, 0: not known; battery: its charge, NaN: not known; size: its side in tiles, 0: fleet.size, -1:
+    not told"""
 
     gone: bool
     pose: Pose | None
@@ -145,6 +151,7 @@ class LatestReport(NamedTuple):
     now: float
     stamp: float
     battery: float = math.nan
+    size: int = -1
 
 
 def _batteries(message):
@@ -157,6 +164,20 @@ def _batteries(message):
         if not (math.isnan(charge) or 0.0 <= charge <= 1.0):
             raise GpuPlannersError(f"the battery of '{one_line(id)}' is {charge}; allowed: 0 to 1, or NaN")
     return charges or [math.nan] * len(message.ids)
+
+
+def _sizes(message):
+    """Sizes of the ids of AgentStates or AgentGoals, -1 where none is told."""
+    sizes = np.asarray(getattr(message, "sizes", ()), np.int64)
+    if len(sizes) not in (0, len(message.ids)):
+        text = f"it has {len(message.ids)} ids and {len(sizes)} sizes"
+        raise GpuPlannersError(f"{text}; allowed: none, or one for each")
+    if (sizes > MOST_SIZE).any():
+        k = int(np.argmax(sizes > MOST_SIZE))
+        raise GpuPlannersError(
+            f"the size of '{one_line(message.ids[k])}' is {sizes[k]}; allowed: 0 to {MOST_SIZE} tiles"
+        )
+    return sizes.tolist() or [-1] * len(message.ids)
 
 
 def _check_ids(ids, poses, gone):
@@ -207,17 +228,18 @@ class TopicFleet:
 
     def _receive(self, topic, gone, message):
         with self._node.state.watched(topic, f"a message on ~/{topic} was refused"):
-            gone, frame, now = getattr(message, gone), message.header.frame_id, self._node.now()
+            left, frame, now = getattr(message, gone), message.header.frame_id, self._node.now()
             stamp = seconds(message.header.stamp) if topic == "agent_states" else 0.0
-            _check_ids(message.ids, message.poses, gone)
-            charges = _batteries(message)
+            _check_ids(message.ids, message.poses, left)
+            charges, sizes = _batteries(message), _sizes(message)
             with self._lock:
                 latest = self._latest[topic]
-                for id, pose, battery in zip(message.ids, message.poses, charges):
+                for id, pose, *more in zip(message.ids, message.poses, charges, sizes):
                     before = latest.get(id)
                     if before is None or before.pose is None or not 0 < stamp <= before.stamp:
-                        latest[id] = LatestReport(before is not None and before.gone, pose, frame, now, stamp, battery)
-                latest |= dict.fromkeys(gone, LatestReport(True, None, frame, now, stamp))
+                        gone = before is not None and before.gone
+                        latest[id] = LatestReport(gone, pose, frame, now, stamp, *more)
+                latest |= dict.fromkeys(left, LatestReport(True, None, frame, now, stamp))
             if not self._queued:
                 self._queued = True
                 self._node.worker.do_aside(self._take)
@@ -248,7 +270,8 @@ class TopicFleet:
             for k in np.flatnonzero(turned):
                 faults.setdefault(ids[k], f"its orientation is {poses.quaternions[k].tolist()}; {A_QUATERNION}")
             _note_infinite(ids, points, faults)
-            self._fleet.take_states(ids, points, yaws, times, faults, stamps)
+            sizes = np.array([latest[id].size for id in ids], np.int64)
+            self._fleet.take_states(ids, points, yaws, times, faults, stamps, sizes)
 
     def _take_goals(self, latest):
         self._fleet.clear_goals([id for id, report in latest.items() if report.gone])
@@ -262,7 +285,7 @@ class TopicFleet:
         for ids, poses, *_, faults in self._by_frame(latest, "its pose"):
             points = poses.points[:, :2]
             _note_infinite(ids, points, faults)
-            self._fleet.take_occupied(ids, points, faults)
+            self._fleet.take_occupied(ids, points, faults, np.array([latest[id].size for id in ids], np.int64))
         self._fleet.keep()
 
     def _by_frame(self, latest, what):

@@ -13,6 +13,7 @@ from scipy.ndimage import distance_transform_edt
 
 from ...errors import GridMapError, SettingsError
 from ...grid import BlockPlanner, GridMap, PoseGrid, PosePlanner
+from ...grid.maps.grid_map import looked_up
 from ..common import map_codes as codes
 from ..common.map_messages import HIGHEST, INSCRIBED, LETHAL, MAP_KINDS, UNKNOWN, cost_table
 from ..common.map_scene import MapScene, both, differences
@@ -54,13 +55,13 @@ class GridScene(MapScene):
         table = cost_table(values.neutral_cost, values.cost_factor, unknown)
         if values.outline is not None:  # whether the robot's centre may be there is its planner's business
             table[INSCRIBED] = table[HIGHEST]
-        return GridMap(table[cells], values.connectivity, resolution, origin)
+        return GridMap(looked_up(table, cells), values.connectivity, resolution, origin)
 
     def cells_came(self, cells, window=None, of_file=False) -> None:
         if of_file or self.kind.costs is None:
             table = np.zeros(256, np.uint8)
             table[self._values.occupied_from : 101], table[255] = LETHAL, UNKNOWN
-            cells = table[cells.view(np.uint8)]
+            cells = looked_up(table, cells)
         if window is None:
             self._cells = self._whole_cells = cells
             return
