@@ -142,7 +142,8 @@ def _client(moving, footprint):
             kind, service = (GetPlan, "get_plan") if footprint else (PlanAgents, "plan_agents")
             given = {"connectivity": moving.grid.connectivity}
             if footprint:
-                given["footprint"] = str([list(corner) for corner in footprint])
+                outline = [list(corner) for corner in footprint]
+                given["footprint"] = f'"{outline}"'  # else YAML takes it for a list
             super().__init__("grid", kind, service, given, argparse.Namespace(device="cpu", no_node=False))
             self.updates = self.node.create_publisher(OccupancyGridUpdate, "map_updates", QoSProfile(depth=1000))
             self.published = 0

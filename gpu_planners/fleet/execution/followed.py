@@ -352,7 +352,8 @@ class FollowedFleet(KnownAgents):
 
 def graph_for(grid: GridMap, values: Rules) -> ActionGraph:
     fleet = values.fleet
-    return ActionGraph(grid.shape, fleet.size - 1 + fleet.safety_distance, fleet.following, most_actions(values))
+    near = fleet.size - 1 + fleet.safety_distance
+    return ActionGraph(grid.shape, near, fleet.following, most_actions(values), fleet.size)
 
 
 def pace_of(values: Rules, grid: GridMap) -> float:
