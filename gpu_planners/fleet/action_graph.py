@@ -26,8 +26,8 @@ class ActionGraph:
     barred: (sizes, rows, cols) int32, of each of `sizes` 0: agents may enter; k + 1: only agent k may; -1: nobody may
     one_way: (rows, cols, 4) bool, the moves out of a tile to the east, south, west, north that nobody may make; None:
         all may be made
-    no_stopping: (rows, cols) bool, or that for each of `sizes`, where agents may not stop: one is allowed to enter such a tile
-        only together with all that it does until it is on another one; None: agents may stop everywhere
+    no_stopping: (rows, cols) bool, or that for each of `sizes`, where agents may not stop: one is allowed to enter such
+        a tile only together with all that it does until it is on another one; None: agents may stop everywhere
     tiles: (N, most + 1, 2) int64, headings: (N, most + 1) int64: the state of each agent, then those after each planned
         action
     """
