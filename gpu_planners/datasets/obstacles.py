@@ -3,7 +3,6 @@
 They are read from scene files, and from problem sets as JSON.
 """
 
-import json
 import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from ..arm import CollisionWorld, RobotModel
 from ..arm.collision.scene_file import SHAPE, add_obstacle, fixed_frames, load_scene, pose_matrix
 from ..arm.geometry.shapes import ConvexShape, ShapeKind
 from ..errors import ObstacleError, shown
-from ..files import file_path, read_text_file
+from ..files import file_path, read_json
 
 KIND_NAMES = {
     ShapeKind.BOX: "box",
@@ -93,7 +92,7 @@ def read_scenes(file: str | os.PathLike, robot: RobotModel) -> list[tuple[str, t
     if path.suffix.lower() != ".json":
         return [(str(path), obstacles_of(load_scene(path, fixed_frames(robot))))]
     try:
-        document = json.loads(read_text_file(path, "problem set", ObstacleError, MOST_BYTES))
+        document = read_json(path, "problem set", ObstacleError, MOST_BYTES)
         problems = {
             f"{path}:{family}/{i}": it for family, all in document["problems"].items() for i, it in enumerate(all)
         }

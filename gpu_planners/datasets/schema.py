@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import GpuPlannersError
+from ..files import json_value
 from .recipe import FORMAT
 
 KEY = b"gpu_planners.dataset"  # of the metadata in each file
@@ -87,8 +88,8 @@ def arrow_schema(dof: int, timed: bool, facts: Mapping[str, Any]) -> Any:
 
 
 def facts_of(schema: Any) -> dict[str, Any] | None:
-    """The facts of a schema, or None where it is not one of a data set."""
-    facts = json.loads((schema.metadata or {}).get(KEY, "null"))
+    """The facts of a schema, or None where it is not one of a data set. GpuPlannersError where they are no JSON."""
+    facts = json_value((schema.metadata or {}).get(KEY, "null"), "the metadata", GpuPlannersError)
     return facts if isinstance(facts, dict) else None
 
 

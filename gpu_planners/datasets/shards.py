@@ -18,7 +18,7 @@ from typing import Any
 
 from ..arguments import whole
 from ..errors import GpuPlannersError
-from ..files import UNFINISHED, file_path, locked_file, read_text_file, write_whole
+from ..files import UNFINISHED, file_path, locked_file, read_json, write_whole
 from .recipe import FORMAT, differences
 from .schema import arrow, arrow_schema, digest_of, facts_of, plain_floats
 
@@ -111,10 +111,7 @@ def read_manifest(folder: str | os.PathLike) -> dict[str, Any]:
     file = file_path(folder, "a data set", DatasetError) / MANIFEST
     if not file.is_file():
         raise DatasetError(f"'{folder}' is no data set: it has no {MANIFEST}")
-    try:
-        manifest = json.loads(read_text_file(file, "data set", DatasetError, MOST_BYTES))
-    except (ValueError, RecursionError) as error:
-        raise DatasetError(f"'{file}' is not JSON: {error}") from error
+    manifest = read_json(file, "data set", DatasetError, MOST_BYTES)
     if not isinstance(manifest, dict):
         raise DatasetError(f"'{file}' is not the file of a data set")
     if manifest.get("format") != FORMAT:

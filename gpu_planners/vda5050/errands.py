@@ -3,7 +3,6 @@
 They are tasks of the fleet's dispatcher, whose journal keeps them, so that none is lost.
 """
 
-import json
 import math
 import os
 from collections.abc import Iterable
@@ -11,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import GpuPlannersError, SettingsError, shown
-from ..files import read_text_file
+from ..files import read_json
 from ..fleet.dispatch import Task, TaskState, TaskStatus
 from ..fleet.execution.tasks import FleetTasks
 from .layout import Layout, Tile
@@ -245,10 +244,7 @@ def _kept(id, task):
 
 def read_errands(path: str | os.PathLike, layout: Layout) -> Iterable[Errand]:
     """Errands of a JSON file: an array, or an object with `errands`. Raises ErrandError or SettingsError."""
-    try:
-        content = json.loads(read_text_file(path, "errands", SettingsError, MOST_BYTES))
-    except ValueError as error:
-        raise SettingsError(f"errands {shown(str(path))} cannot be read: {error}") from error
+    content = read_json(path, "errands", SettingsError, MOST_BYTES)
     every = content.get("errands") if isinstance(content, dict) else content
     if not isinstance(every, list):
         raise SettingsError(f"errands {shown(str(path))} hold {shown(content)}; allowed: an array of errands")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import GpuPlannersError, shown
-from ..files import read_text_file, write_whole
+from ..files import read_json, write_whole
 from ..fleet.execution.places import Lanes
 from ..fleet.guidance import UNIT, Guidance, one_way
 from ..fleet.motion import COLS_AHEAD, ROWS_AHEAD
@@ -28,6 +28,8 @@ MOST_BYTES = 1 << 28
 OFF = 0.05  # of a tile, that a node may be off the raster
 NEARLY = 1.05  # times the shortest edge: edges of one tile
 MOST_SIDE = 20_000  # tiles of a row or column
+MOST_TILES = 1 << 24  # of the map, free or not: a file of a few lines may span that much
+MOST_MOVES = 1 << 22  # from tile to tile, that edges allow
 _POINT = {"x": float, "y": float}
 _LIF = {
     "metaInformation": {"lifVersion": str},
@@ -130,7 +132,7 @@ def read_lif(path: str | os.PathLike, layout_id: str = "") -> Layout:
     """The layout of a file, by its id where there are several. Raises LayoutError that names the file."""
     where = f"LIF {shown(str(path))}"
     try:
-        content = checked(json.loads(read_text_file(path, "LIF", LayoutError, MOST_BYTES)), _LIF)
+        content = checked(read_json(path, "LIF", LayoutError, MOST_BYTES), _LIF)
         layouts = {layout["layoutId"]: layout for layout in content["layouts"]}
         if layout_id not in layouts and (layout_id or len(layouts) != 1):
             raise LayoutError(f"has the layouts {', '.join(layouts) or 'none'}; allowed: one of them, by its id")
@@ -160,6 +162,8 @@ def _layout_of(content):
         raise LayoutError(f"nodes {twice!r} and {names[places[twice]]!r} are in one place; allowed: one there")
     for name, start, end, edge in edges:
         way = _straight(name, places[start], places[end])
+        if len(joined) + len(way) > MOST_MOVES:
+            raise LayoutError(f"has edges over more than {MOST_MOVES} tiles of {size:g} m")
         limits = [kind["maxSpeed"] for kind in edge["vehicleTypeEdgeProperties"] if kind.get("maxSpeed")]
         for one, other in zip(way, way[1:]):
             joined[one, other] = name
@@ -167,7 +171,9 @@ def _layout_of(content):
                 if limits:
                     speeds[tile] = min(*limits, speeds.get(tile, math.inf), math.inf)
     tiles = np.array([*names, *(tile for pair in joined for tile in pair)])
-    rows, cols = tiles.max(axis=0) + 1
+    rows, cols = (tiles.max(axis=0) + 1).tolist()
+    if rows * cols > MOST_TILES:
+        raise LayoutError(f"spans {rows} x {cols} tiles of {size:g} m; allowed: {MOST_TILES} together")
     free = np.zeros((rows, cols), np.uint8)
     free[tuple(tiles.T)] = 1
     forbidden = np.zeros((rows, cols, 4), bool)
@@ -296,9 +302,9 @@ def read_doors(path: str | os.PathLike, layout: Layout) -> dict[str, list[Tile]]
     """Doors of a JSON file, [{doorId, nodes: [...]}] -> {doorId: tiles}. Raises LayoutError that names the file."""
     where = f"doors {shown(str(path))}"
     try:
-        content = json.loads(read_text_file(path, "doors", LayoutError, MOST_BYTES))
+        content = read_json(path, "doors", LayoutError, MOST_BYTES)
         every = checked(content, [{"doorId": str, "nodes": [str]}])
-    except (ValueError, MessageError) as error:
+    except MessageError as error:
         raise LayoutError(f"{where}: {error}") from error
     found: dict[str, list[Tile]] = {}
     for one in every:

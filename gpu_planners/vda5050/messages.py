@@ -5,15 +5,15 @@ not used here may be anything.
 """
 
 import functools
-import json
-import math
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
 from ..errors import GpuPlannersError, shown
+from ..files import json_value
 from .versions import BLOCKING, CONNECTIONS, LEVELS, MODES, STOPS, Version
 
 MOST_BYTES = 4 << 20  # of a message
@@ -68,7 +68,7 @@ def _wrong(value, rule):
 def _is(value, kind):
     if kind is str or kind is bool:
         return isinstance(value, kind)
-    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < math.inf:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= sys.float_info.max:
         return False
     return kind is float or (0 <= value <= MOST_WHOLE and value == int(value))
 
@@ -223,11 +223,7 @@ def opened(payload: bytes) -> dict[str, Any]:
     """The object that a message holds. Raises MessageError."""
     if len(payload) > MOST_BYTES:
         raise MessageError(f"it has {len(payload)} bytes; allowed: {MOST_BYTES}")
-    try:
-        message = json.loads(payload)
-    except (ValueError, RecursionError) as error:
-        raise MessageError(f"it is no JSON: {error}") from error
-    return checked(message, {})
+    return checked(json_value(payload, "it", MessageError), {})
 
 
 def stamp_of(text: str) -> float:

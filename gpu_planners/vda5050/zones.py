@@ -4,7 +4,6 @@ A zone that goes by a vehicle's contour holds each tile that it overlaps; one th
 tile whose centre is in it.
 """
 
-import json
 import math
 import os
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import shown
-from ..files import read_text_file
+from ..files import read_json
 from ..fleet.guidance import AGAINST, MOST_COST, UNIT
 from ..fleet.motion import COLS_AHEAD, ROWS_AHEAD
 from ..grid.maps.grid_map import GridMap
@@ -59,9 +58,9 @@ class ZoneSet:
 def read_zones(path: str | os.PathLike, layout: Layout) -> tuple[ZoneSet, Layout]:
     """The zone set of a file, as the topic zoneSet has it or its field `zoneSet` alone, and the layout that goes by it;
     that of a layout whose map_id is empty may be of any map. Raises LayoutError that names the file and the zone."""
-    text = read_text_file(path, "zones", LayoutError, MOST_BYTES)
+    found = read_json(path, "zones", LayoutError, MOST_BYTES)
     try:
-        content = checked(json.loads(text), {})
+        content = checked(found, {})
         return with_zones(content.get("zoneSet") or content, layout)
     except (ValueError, MessageError) as error:
         raise LayoutError(f"zones {shown(str(path))}: {error}") from error

@@ -114,6 +114,22 @@ def test_damaged_files_are_refused(tmp_path, kind, content):
         load(tmp_path, kind, content)
 
 
+@pytest.mark.parametrize(
+    "ways",
+    [("%d/1/1", "%d/1/1", "%d//1"), ("%d", "%d/1", "%d//1"), ("%d//1", "%d", "%d")],
+    ids=["the last without a texture", "three ways", "the first with a normal"],
+)
+def test_a_face_may_name_its_vertices_in_several_ways(tmp_path, ways):
+    """trimesh takes other vertices for such faces: a box became one of no volume."""
+    box = trimesh.creation.box((0.4, 0.6, 0.8))
+    lines = ["v {} {} {}".format(*vertex) for vertex in box.vertices] + ["vt 0 0", "vn 0 0 1"]
+    lines += ["f " + " ".join(way % number for way, number in zip(ways, face)) for face in (box.faces + 1).tolist()]
+    (tmp_path / "box.obj").write_text("\n".join(lines))
+    mesh = load_mesh("box", tmp_path / "box.obj")
+    assert len(mesh.faces) == 12 and mesh.volume == pytest.approx(box.volume)
+    assert sorted(mesh.vertices.tolist()) == sorted(box.vertices.tolist())
+
+
 def test_a_nan_among_normals_does_no_harm(tmp_path):
     assert len(load(tmp_path, *dae("1", "nan", after='id="normals-array-array"')).faces) == 12
 

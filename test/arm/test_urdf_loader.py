@@ -343,6 +343,18 @@ def test_meshes_are_found_in_ros_prefixes_and_checkouts(package, tmp_path, monke
         load_urdf(text, package_dirs=many)
 
 
+def test_meshes_of_a_package_under_another_name_are_those_beside_the_urdf(package, tmp_path, caplog):
+    """Many copy a package's folder, as my_robot_description of my_robot_support."""
+    text = with_shape('<mesh filename="package://my_arm/meshes/box.stl" scale="0.001 0.001 0.001"/>')
+    folder = package.rename(tmp_path / "copied")
+    (folder / "urdf").mkdir()
+    (folder / "urdf/arm.urdf").write_text(text)
+    assert len(load_urdf(folder / "urdf/arm.urdf").shapes) == 1
+    assert "packages are not there; their meshes are those beside the URDF: 'my_arm'" in caplog.text
+    with pytest.raises(RobotDescriptionError, match="is missing"):
+        load_urdf(text)  # a text has no folder
+
+
 def test_several_collision_elements_get_names_of_their_own():
     text = robot(
         '<link name="base"/><link name="tip">',

@@ -34,6 +34,11 @@ LEAST_SIZE = 1e-6  # metres: what has no thickness, a plate or a point, is as th
 MOST_TRIANGLES = 200_000  # of a mesh: to cut it into pieces takes up to two minutes and 0.8 GB
 HEADER_COUNT = {"ply": rb"element\s+face\s+(\d{1,18})", "off": rb"OFF\s+\d+\s+(\d{1,18})"}
 TRIANGLE = {"obj": rb"(?m)^[ \t]*f[ \t]", "stl": rb"(?i)\bouter\s+loop\b"}
+# faces whose vertices are not all written in one way, such as f 1/1/1 2//1 3: trimesh takes other vertices for them
+ONE_WAY = b"|".join(rb"(?:[ \t]+%s)*[ \t\r]*$" % way for way in (rb"\d+", rb"\d+/\d+", rb"\d+//\d+", rb"\d+/\d+/\d+"))
+MIXED_FACE = re.compile(rb"(?m)^[ \t]*f(?!" + ONE_WAY + rb")[ \t]")
+FACE = re.compile(rb"(?m)^[ \t]*f[ \t].*")
+BEYOND_VERTEX = re.compile(rb"/\S*")
 # faces that count backwards or from 0: trimesh takes other vertices for them
 RELATIVE_FACE = re.compile(rb"(?m)^f[ \t](?:[^\n]*[ \t/])?(?:-|0+[ \t\r\n/]).*")
 
@@ -70,6 +75,16 @@ def find_mesh(filename: str, base_dir: Path | None, package_dirs: Sequence[str |
     tried = ", ".join(map(str, candidates[:MOST_TOLD])) or "nothing: give package_dirs"
     more = f" and {len(candidates) - MOST_TOLD} more" if len(candidates) > MOST_TOLD else ""
     raise RobotDescriptionError(f"{what}: mesh '{filename}' is missing; looked for {tried}{more}")
+
+
+def mesh_beside(filename: str, base_dir: Path | None) -> Path | None:
+    """Path of a mesh of a package:// that is not there, in the folder of the URDF's own package: whoever copies a
+    package's folder often gives it another name. None where it is not there either."""
+    if base_dir is None or not filename.startswith("package://"):
+        return None
+    inside = filename.removeprefix("package://").partition("/")[2].lstrip("/")
+    folder = Path(base_dir).resolve()
+    return next((each / inside for each in (folder.parent, folder) if os.path.isfile(each / inside)), None)
 
 
 def _package_candidates(package, rest, base_dir, package_dirs):
@@ -183,6 +198,8 @@ def _read(name, content, kind):
     """All meshes of a file as one Trimesh with equal vertices merged, every triangle of the file in it."""
     if kind == "obj" and (line := RELATIVE_FACE.search(content)):
         raise ValueError(f"a face counts its vertices backwards or from 0: {line.group().decode(errors='replace')}")
+    if kind == "obj" and MIXED_FACE.search(content):  # only the vertices count
+        content = FACE.sub(lambda face: BEYOND_VERTEX.sub(b"", face[0]), content)
     with warnings.catch_warnings():
         # numpy's own warning where it stops at a word that is no number
         warnings.filterwarnings("error", message="string or file could not be read")

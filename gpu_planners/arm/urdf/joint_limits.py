@@ -14,6 +14,7 @@ MoveIt has all of it below `robot_description_planning`, where it may be here, t
 
 import math
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -162,7 +163,7 @@ def _mapping(given, what, allowed=None):
 
 
 def _number(value, what):
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
         raise _wrong(what, value, "a finite number")
     return float(value)
 

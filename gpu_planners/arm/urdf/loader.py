@@ -19,7 +19,7 @@ from ...arguments import checked
 from ...errors import ObstacleError, RobotDescriptionError, SettingsError, shortened, shown
 from ...files import MOST_BYTES, file_path
 from ..geometry.decomposition import DEFAULT_TOLERANCE, convex_pieces
-from ..geometry.meshes import EmptyMeshError, find_mesh, load_mesh, thickened, told_of
+from ..geometry.meshes import EmptyMeshError, find_mesh, load_mesh, mesh_beside, thickened, told_of
 from ..geometry.shapes import ConvexShape
 from ..robot.model import RobotModel
 from ..robot.modified_dh import transform
@@ -340,13 +340,26 @@ def _joint_notes(description, leaders):
             )
 
 
+def _mesh_path(filename, base_dir, package_dirs, link, notes):
+    try:
+        return find_mesh(filename, base_dir, package_dirs, f"link '{link}'")
+    except RobotDescriptionError:
+        found = mesh_beside(filename, base_dir)
+        if found is None:
+            raise
+        package = filename.removeprefix("package://").partition("/")[0]
+        what = "packages are not there; their meshes are those beside the URDF"
+        notes.append(Note(what, f"'{package}' ({base_dir})"))
+        return found
+
+
 def _build_shapes(description, base_dir, package_dirs, hull_tolerance, notes):
     """Convex shapes posed in their links, and the number of each one's link; adds to the notes.
 
     A link's shapes are named link_0, link_1, ..., the pieces of one mesh link_0#0, link_0#1, ...
     """
     paths = {
-        collision.filename: find_mesh(collision.filename, base_dir, package_dirs, f"link '{link}'")
+        collision.filename: _mesh_path(collision.filename, base_dir, package_dirs, link, notes)
         for link, collisions in description.links.items()
         for collision in collisions
         if collision.kind == "mesh"

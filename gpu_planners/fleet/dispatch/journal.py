@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ...errors import SettingsError, TaskError, shown
-from ...files import file_path, locked_file, read_file, write_whole
+from ...files import file_path, json_value, locked_file, read_file, write_whole
 from .pool import Pool
 
 FORMAT = 1  # raised when older versions cannot read it
@@ -32,7 +32,7 @@ def read_line(line: bytes) -> Any:
     try:
         check, _, text = line.partition(b" ")
         if len(check) == 8 and int(check, 16) == zlib.crc32(text):
-            return json.loads(text)
+            return json_value(text, WHAT, SettingsError)
     except ValueError:
         pass
     return None

@@ -1,13 +1,12 @@
 """Moves from a file of Nav2's state lattice planner (`lattice_primitives/*.json`)."""
 
-import json
 import math
 import os
 
 import numpy as np
 
 from ...errors import GridMapError, shown
-from ...files import read_text_file
+from ...files import read_json
 from .moves import FORWARD, REVERSE, SIDEWAYS, SPIN, STEP, STEP_ANGLE, Move, wrapped
 
 MOST_BYTES = 1 << 27
@@ -21,7 +20,7 @@ def read_lattice(path: str | os.PathLike, resolution: float) -> tuple[np.ndarray
     Raises GridMapError, which names what is missing or wrong.
     """
     try:
-        data = json.loads(read_text_file(path, "lattice file", GridMapError, MOST_BYTES))
+        data = read_json(path, "lattice file", GridMapError, MOST_BYTES)
         of_grid = float(data["lattice_metadata"]["grid_resolution"])
         given = np.array(data["lattice_metadata"]["heading_angles"], float)
         entries = [
