@@ -4,6 +4,8 @@ Mistakes in a description (a robot, an obstacle, a setting, a device) raise one 
 start in collision, no path within the budget) returns a result whose `status` says so.
 """
 
+import re
+
 
 class GpuPlannersError(ValueError):
     """Base of every error that this package raises on purpose."""
@@ -66,7 +68,13 @@ def shortened(text: object) -> str:
     return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + " ..."
 
 
-CUDA_OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY"  # in the text of numba-cuda's error, which need not be installed
+# In the texts of numba-cuda's errors, which need not be installed.
+CUDA_OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY"
+CUDA_LOST = re.compile(  # after which "the process must be terminated and relaunched", CUDA driver API, CUresult
+    "CUDA_ERROR_(ILLEGAL_ADDRESS|ILLEGAL_INSTRUCTION|MISALIGNED_ADDRESS|INVALID_ADDRESS_SPACE|INVALID_PC|ASSERT"
+    "|HARDWARE_STACK_ERROR|LAUNCH_FAILED|LAUNCH_TIMEOUT|ECC_UNCORRECTABLE|NVLINK_UNCORRECTABLE|CONTAINED|TENSOR_MEMORY_LEAK"
+    "|EXTERNAL_DEVICE|DEVICE_UNAVAILABLE|CONTEXT_IS_DESTROYED|DEINITIALIZED|NO_DEVICE|UNKNOWN)"
+)
 LONGEST_TEXT = 2000  # characters: a request may hold megabytes of names, which its answer and the log should not repeat
 
 
@@ -74,11 +82,18 @@ def is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or CUDA_OUT_OF_MEMORY in str(error)
 
 
+def is_device_lost(error: Exception) -> bool:
+    """Has this process lost its CUDA device for good?"""
+    return not isinstance(error, GpuPlannersError) and bool(CUDA_LOST.search(str(error)))
+
+
 def error_text(error: Exception) -> str:
     """What whoever asked is told of any error."""
     text = str(error) or type(error).__name__
     if is_out_of_memory(error):
         text = f"out of memory: {text}"
+    elif is_device_lost(error):
+        text = f"the CUDA device is lost to this process, and only a new one can use it: {text}"
     elif not isinstance(error, GpuPlannersError):
         text = f"internal error: {type(error).__name__}: {text}"
     return one_line(text)

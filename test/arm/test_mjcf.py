@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpu_planners.arm import CollisionChecker, SceneBatch, load_mjcf, mjcf_obstacles
+from gpu_planners.arm import CollisionChecker, CollisionWorld, SceneBatch, load_mjcf, mjcf_obstacles
 from gpu_planners.errors import ObstacleError, RobotDescriptionError, SettingsError
 
 mujoco = pytest.importorskip("mujoco", reason="mujoco is not installed: pip install 'gpu_planners[sim]'")
@@ -156,6 +156,30 @@ def test_collisions_are_mujocos(model):
         elif found is False:
             worlds += 1  # the polyhedron around the ellipsoid sticks out by less than a hundredth
     assert min(counts) > 20 and worlds < 8
+
+
+def test_what_stands_beside_the_first_joint_is_in_the_way():
+    """As in MuJoCo, which filters no pairs of what stands on the world."""
+    text = """
+    <mujoco><compiler angle="radian"/><worldbody><body name="table">
+      <geom type="box" size="0.5 0.5 0.05" pos="0 0 -0.1"/>
+      <body name="shelf" pos="0.5 0 0"><geom type="box" size="0.05 0.3 0.3"/></body>
+      <body name="pedestal"><geom type="cylinder" size="0.06 0.05"/>
+        <body name="arm"><joint name="turn" axis="0 0 1" range="-3 3"/>
+          <geom type="box" size="0.3 0.04 0.04" pos="0.3 0 0.05"/></body></body>
+    </body></worldbody></mujoco>"""
+    checker = CollisionChecker(load_mjcf(text), CollisionWorld(), "cpu")
+    q = np.linspace(-3, 3, 61)[:, None]
+    mj = mujoco.MjModel.from_xml_string(text)
+    data, shelf, arm = (
+        mujoco.MjData(mj),
+        *(mujoco.mj_name2id(mj, mujoco.mjtObj.mjOBJ_BODY, n) for n in ("shelf", "arm")),
+    )
+    met = []
+    for data.qpos[:] in q:
+        mujoco.mj_forward(mj, data)
+        met.append(any({*mj.geom_bodyid[contact.geom]} == {shelf, arm} for contact in data.contact))
+    assert 0 < sum(met) < 61 and checker.configurations_valid(q).tolist() == [not hit for hit in met]
 
 
 def test_worlds_of_mujoco_are_scenes_of_a_batch(model):

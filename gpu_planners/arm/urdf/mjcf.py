@@ -374,11 +374,14 @@ class _Model:
         return found
 
     def _adjacent(self, a, b):
-        """Does a joint, or several of one body, join them, as MuJoCo filters parents and children?"""
-        mj = self.mj
-        parts = [int(mj.body_weldid[body]) for body in (a, b)]
-        carriers = [int(mj.body_weldid[mj.body_parentid[part]]) for part in parts]
-        return parts[0] == carriers[1] or parts[1] == carriers[0]
+        """Does a joint, or several of one body, join them, as MuJoCo filters parents and children? Of what stands on
+        the world it filters nothing; here the body that carries the joint is adjacent, and nothing else there."""
+        weld, parent = self.mj.body_weldid, self.mj.body_parentid
+        for one, other in ((a, b), (b, a)):
+            carrier = parent[weld[other]]  # of a body on the world: the world
+            if carrier and (one == carrier or (weld[carrier] and weld[one] == weld[carrier])):
+                return True
+        return False
 
     def shapes(self, body, hull_tolerance, error, prefix=None):
         """ConvexShapes of a body's geoms, in its frame."""

@@ -5,6 +5,7 @@ call that made it returns. A process that dies leaves at most one torn line at t
 which is cut off when the file is opened again.
 """
 
+import contextlib
 import json
 import os
 import zlib
@@ -51,6 +52,7 @@ class Journal:
         if not self.path.name or self.path.is_dir():
             raise SettingsError(f"{WHAT} {shown(str(path))} cannot be opened: it is a folder; allowed: a file")
         self._frame = json.loads(json.dumps(frame))
+        self._file: Any = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._lock: IO | None = locked_file(self.path.with_name(self.path.name + ".lock"))
@@ -97,6 +99,8 @@ class Journal:
         lines = [{"format": FORMAT, "frame": self._frame}, *([event] for event in pool.kept())]
         try:
             write_whole(self.path, b"".join(map(line_of, lines)))
+            if self._file is not None:
+                self._file.close()  # a file that has no name any more
             self._file = open(self.path, "r+b", buffering=0)  # noqa: SIM115 - until `close`
             self._good = self._file.seek(0, os.SEEK_END)
         except OSError as error:
@@ -104,10 +108,12 @@ class Journal:
         self._anew_at = max(LEAST_BYTES, GROWS * self._good)
 
     def shorten(self, pool: Pool) -> None:
-        """Write the file anew where it has grown long. pool: what its events make"""
+        """Write the file anew where it has grown long; where the disk has no room for both, the long one goes on, and
+        this is tried again when it is twice as long. pool: what its events make"""
         if self._good > self._anew_at:
-            self._file.close()
-            self._begin_anew(pool)
+            self._anew_at = 2 * self._good
+            with contextlib.suppress(SettingsError):
+                self._begin_anew(pool)
 
     def append(self, events: list[list]) -> None:
         """Bring a batch of events to the disk. Raises SettingsError where that fails; the file is as it was then."""
@@ -118,7 +124,7 @@ class Journal:
             if self._file.write(line) != len(line):
                 raise OSError("the disk is full")
             os.fsync(self._file.fileno())
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: it could not be opened again when it was written anew
             raise self._failed("cannot be written", error) from error
         self._good += len(line)
 
@@ -129,4 +135,4 @@ class Journal:
             self._lock = None
 
     def _failed(self, what, error):
-        return SettingsError(f"{WHAT} {shown(str(self.path))} {what}: {error.strerror or error}")
+        return SettingsError(f"{WHAT} {shown(str(self.path))} {what}: {getattr(error, 'strerror', '') or error}")

@@ -4,7 +4,7 @@ The numbers are written out here because moveit_msgs need not be installed.
 """
 
 from ...arm.planners.result import Status
-from ...errors import DeviceError, ObstacleError, RobotDescriptionError, StoppedError
+from ...errors import DeviceError, ObstacleError, RobotDescriptionError, StoppedError, is_device_lost
 from ..common import request_error
 
 SUCCESS = 1
@@ -57,4 +57,6 @@ CODE_OF_ERROR: dict[type[Exception], int] = {
 
 
 def code_of(error: Exception) -> int:
+    if is_device_lost(error):
+        return COLLISION_CHECKING_UNAVAILABLE
     return request_error.code_of(error, CODE_OF_ERROR, FAILURE)

@@ -74,6 +74,7 @@ class ArmPlannerNode(PlannerNode):
         self._waiting: deque[tuple[Callable, tuple]] = deque(maxlen=MOST_WAITING)  # what came before the robot
         self._joint_states = JointStates()
         self._texts: dict[str, str] = {}  # of topics that describe the robot, by topic
+        self._coming: dict[str, str] = {}  # newer ones, that are not loaded yet
         self._loaded: set[str] = set()  # what was compiled, by Part.what: robots of one size share it
         self._following = False  # does a change of joints that are not planned wait for the worker?
         self._unknown = UnknownSources(self.state.set_problem)
@@ -112,7 +113,7 @@ class ArmPlannerNode(PlannerNode):
 
     def _subscribe(self):
         values, do = self.values, self.worker.do
-        self._semantics = SemanticsTopic(self, values, lambda text: do(self._load_text, SEMANTICS, text.data))
+        self._semantics = SemanticsTopic(self, values, lambda text: self._take_text(SEMANTICS, text.data))
         self.create_subscription(JointState, "joint_states", self._take_joint_state, BEST_EFFORT)
         durability = of_durability(values.obstacles_durability, depth=100)
         for kind, topic in ((MarkerArray, "obstacles"), (MovingObstacles, "moving_obstacles")):
@@ -121,7 +122,7 @@ class ArmPlannerNode(PlannerNode):
                 self.create_subscription(kind, f"~/{topic}", change, durability)
         if not values.urdf:
             self.create_subscription(
-                String, DESCRIPTION, lambda message: do(self._load_text, DESCRIPTION, message.data), LATCHED
+                String, DESCRIPTION, lambda message: self._take_text(DESCRIPTION, message.data), LATCHED
             )
             return
         try:
@@ -134,8 +135,16 @@ class ArmPlannerNode(PlannerNode):
 
     # ---- the robot ----
 
-    def _load_text(self, what, text):
-        """Take a text of the topic robot_description or robot_description_semantic."""
+    def _take_text(self, what, text):
+        """Take a text of the topic robot_description or robot_description_semantic. Of several that come while one is
+        loaded, the newest is loaded next."""
+        self._coming[what] = text
+        self.worker.do(self._load_text, what)
+
+    def _load_text(self, what):
+        text = self._coming.pop(what, None)
+        if text is None:
+            return
         self._texts[what] = text
         urdf = self.values.urdf or self._texts.get(DESCRIPTION)
         if urdf is None:

@@ -140,7 +140,7 @@ class QueuedAction(LongAction):
     ) -> None:
         super().__init__(node, kind, name, self._queue)
         self._worker, self._answer, self._beside = node.worker, answer, beside
-        self._failed, self._cancelled = refused, cancelled
+        self._failed, self._cancelled, self._notice = refused, cancelled, node.notice
 
     def _queue(self, goal):
         request = self._worker.ask(
@@ -162,6 +162,7 @@ class QueuedAction(LongAction):
         except StoppedError:
             return self._cancelled(), False
         except Exception as error:  # an action that raises is aborted without a reason
+            self._notice(error)
             return self._failed(error), False
 
     def _take(self, goal, outcome):

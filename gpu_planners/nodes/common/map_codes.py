@@ -4,7 +4,7 @@ NONE to NO_VALID_PATH are the numbers of nav2_msgs/action/ComputePathToPose, wri
 be installed.
 """
 
-from ...errors import DeviceError, GridMapError, SettingsError, TaskError, is_out_of_memory
+from ...errors import DeviceError, GridMapError, SettingsError, TaskError, is_device_lost, is_out_of_memory
 from . import request_error
 
 NONE = 0
@@ -42,4 +42,6 @@ CODE_OF_ERROR: dict[type[Exception], int] = {
 def code_of(error: Exception) -> int:
     if is_out_of_memory(error):
         return OUT_OF_MEMORY
+    if is_device_lost(error):
+        return NO_DEVICE
     return request_error.code_of(error, CODE_OF_ERROR, UNKNOWN)

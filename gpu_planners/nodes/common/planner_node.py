@@ -13,7 +13,7 @@ from rclpy.action import ActionClient, ActionServer
 from rclpy.node import Node
 
 from ...compiling import Progress
-from ...errors import error_text
+from ...errors import error_text, is_device_lost
 from ...parts import Part, is_compiled
 from ...settings import Described
 from .actions import QueuedAction
@@ -210,6 +210,7 @@ class PlannerNode(BaseNode):
             try:
                 return answer(request, kind.Response())
             except Exception as error:  # a client must get an answer whatever goes wrong
+                self.notice(error)
                 return refused(error)
 
         def queue(request, header):
@@ -227,6 +228,11 @@ class PlannerNode(BaseNode):
 
         # the executor calls it with what the callback returned
         service.send_response = queue  # type: ignore[method-assign]
+
+    def notice(self, error: Exception) -> None:
+        """Tell of what concerns all requests to come: a CUDA device that is lost. From any thread."""
+        if is_device_lost(error):
+            self.state.set_problem("device", error_text(error))
 
     def act(self, kind: Any, name: str, answer: Callable[..., Any], *more: Any, **options: Any) -> QueuedAction:
         """Offer an action; arguments as of QueuedAction."""

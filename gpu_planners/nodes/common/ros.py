@@ -12,12 +12,12 @@ import rclpy.time
 from builtin_interfaces.msg import Duration, Time
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from scipy.spatial.transform import Rotation
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 BEST_EFFORT = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
-DEEP = QoSProfile(depth=1000)  # for requests that come at once: with ROS's own depth of 10, half of 20 were lost
+DEEP = QoSProfile(history=HistoryPolicy.KEEP_ALL)  # for requests that come at once: what is beyond a depth is lost
 
 
 def of_durability(name: str, depth: int) -> QoSProfile:
