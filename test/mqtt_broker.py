@@ -75,6 +75,7 @@ class Hall:
     """Vehicles that drive, fleet control, and what the vehicles themselves say of where they are.
 
     least: the least distance of two vehicles so far, in tiles, by the larger of the differences of x and y
+    gap: likewise between their bodies, as squares, in metres
     """
 
     def __init__(self, address, layout, rules=None, speaking=None, control=True, **options):
@@ -82,7 +83,8 @@ class Hall:
         self.address, self.layout = address, layout
         self.rules, self.speaking = FleetRules(**(FAST | (rules or {}))), Speaking(**(SPEAKING | (speaking or {})))
         self.options, self.vehicles, self.control = options, [], None
-        self.least, self._stop, self._end = np.inf, threading.Event(), None
+        self.least = self.gap = np.inf
+        self._stop, self._end = threading.Event(), None
         self._drive = threading.Thread(target=simulate, args=(self.vehicles, self._stop, self._look))
         self._drive.start()
         if control:
@@ -125,6 +127,8 @@ class Hall:
         if len(places) > 1:
             apart = np.abs(places[:, None] - places[None]).max(axis=2) + np.diag(np.full(len(places), np.inf))
             self.least = min(self.least, apart.min() / self.layout.grid.resolution)
+            sides = np.array([vehicle.side for vehicle in self.vehicles])
+            self.gap = min(self.gap, (apart - (sides[:, None] + sides) / 2).min())
 
     def wait(self, condition, seconds=60.0, what="it"):
         until = time.monotonic() + seconds

@@ -250,7 +250,8 @@ class ActionGraph:
         """(K,) bool, must agents (K,) not stop on tiles (K, 2)?"""
         if self.no_stopping is None:
             return np.zeros(len(agents), bool)
-        return np.broadcast_to(self.no_stopping, self.barred.shape)[(self._kind[agents], *tiles.T)]
+        at = self._kind[agents], *tiles.T
+        return np.broadcast_to(self.no_stopping, self.barred.shape)[at]
 
     def shut(self, agents: np.ndarray, tiles: np.ndarray, blocked: np.ndarray | None = None) -> np.ndarray:
         """(K,) bool, are tiles (K, 2) barred for agents (K,), or blocked? blocked: (sizes, rows, cols) bool"""

@@ -164,13 +164,30 @@ def test_an_order_of_somebody_else_is_cancelled(hall_of):
     other.broker.close()
 
 
-def test_a_vehicle_that_is_larger_than_its_tile_is_sent_nowhere(hall_of):
+def test_a_vehicle_that_is_too_large_is_sent_nowhere(hall_of):
     hall = hall_of()
-    hall.add("large", (0, 0), side=1.2)
-    hall.wait(lambda: "is 1.2 x 1.2 m; allowed: 0.75 m" in faults(hall))
+    hall.add("large", (0, 0), side=15.0)
+    hall.wait(lambda: "is 15 x 15 m, which takes 17 tiles of 1 m" in faults(hall))
     errand(hall, "no", "3_3")
     time.sleep(1.5)
     assert hall.state("no") == "WAITING" and hall.control.telling.orders == 0
+
+
+def test_vehicles_are_as_large_as_their_factsheets_say(hall_of):
+    hall = hall_of()
+    large, other = hall.add("large", (1, 1), side=2.5), hall.add("other", (8, 9), side=1.2, version="3.0")
+    for k, tile in enumerate([(0, 5), (9, 3), (5, 11)]):
+        hall.add(f"small{k}", tile)
+    hall.wait(lambda: hall.control.fleet.on_map == 5)
+    sizes = [hall.control.fleet.size_of(f"simulated/{name}") for name in ("large", "other", "small0")]
+    assert sizes == [3, 3, 1]
+    errand(hall, "across", "8_10", vehicles=["simulated/large"])
+    errand(hall, "back", "1_1", vehicles=["simulated/other"])
+    errand(hall, "corner", "9_0")  # where no large one fits
+    errand(hall, "edge", "0_11")
+    hall.wait_for("across", "back", "corner", "edge")
+    assert (large.pose[:2], other.pose[:2]) == (pytest.approx((10.5, 8.5), abs=0.2), pytest.approx((1.5, 1.5), abs=0.2))
+    assert hall.gap > 0
 
 
 # ---- brokers that ask who comes ----

@@ -90,7 +90,8 @@ class FollowedFleet(KnownAgents):
         if self._speeds is None:
             return None
         kinds = np.broadcast_to(self._graph.kinds[numbers, None], self._graph.headings[numbers].shape)
-        at = self._speeds[(kinds, *np.moveaxis(self._graph.tiles[numbers], -1, 0))]
+        places = kinds, *np.moveaxis(self._graph.tiles[numbers], -1, 0)
+        at = self._speeds[places]
         return np.minimum(at[:, 1:], at[:, :-1])
 
     def _slower(self):
