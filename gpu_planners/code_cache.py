@@ -101,6 +101,14 @@ def keep(dispatcher, missed=None):
     return dispatcher
 
 
+def is_kept(dispatcher, signature) -> bool:
+    """Is the code for a signature there, of a dispatcher that `keep` returned?"""
+    cache = dispatcher._cache
+    if not isinstance(cache, _Cache):
+        return False
+    return any(file and file.exists() for file in cache._files(signature, dispatcher.targetctx.codegen()))
+
+
 class _Compiling:
     """A context in which Python looks for no garbage; threads may be in it at once, and again.
 

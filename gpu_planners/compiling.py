@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .arm import PLANNERS, MotionCheck, RobotModel
+from .arm import PLANNERS, CollisionChecker, CollisionWorld, MotionCheck, RobotModel, load_urdf
 from .arm.collision.packing import pack_robot
 from .arm.collision.scratch import SIZES
 from .arm.constraints import JointRange, KeepingChecker
@@ -29,11 +29,13 @@ from .distributed.processes import processes
 from .fleet import FleetPlanner
 from .fleet import Settings as FleetSettings
 from .grid import BlockPlanner, GridMap, PoseGrid, PosePlanner
-from .kernels import checker_of_size, kernel_part
+from .kernels import kernel_part
 from .parts import LOOK_S, PATIENCE_S, Part, compile_in_turn, is_compiled, kind, place, turn_file, words_of
+from .share import share_folder
 
 PRODUCTS = ("arm", "grid", "fleet")
 KEEPING = "rrt_connect with constraints"  # a search of its own, beside those of PLANNERS
+ROBOT = "desk_arm"  # that code is compiled with where nobody gives a robot; it serves all
 
 
 class Progress(NamedTuple):
@@ -146,13 +148,13 @@ def fleet_parts(device: str, motion: str = "four", settings: Any = None) -> list
 
 
 def _compile_checks(*given):
-    checker, q = checker_of_size(*given)
+    checker, q = _checker(*given)
     checker.warm_up()
     checker.colliding_pairs(q[0])
 
 
 def _compile_planner(name, *given):
-    checker, q = checker_of_size(*given)
+    checker, q = _checker(*given)
     if name == KEEPING:
         joint = checker.robot.joint_names[0]
         engine_for(KeepingChecker(checker, JointRange(checker.robot, {joint: (-np.inf, 1e3)})))
@@ -166,13 +168,25 @@ def _compile_planner(name, *given):
 
 
 def _compile_batches(device, size):
-    engine_for(checker_of_size(device, None, None, size)[0], many=True)
+    engine_for(_checker(device, None, None, size)[0], many=True)
 
 
 def _compile_timing(*given):
-    checker, q = checker_of_size(*given)
+    checker, q = _checker(*given)
     limits = checker.robot.velocity, checker.robot.acceleration
     time_parameterize(q[:3], *limits, deviation=0.01, checker=checker)
+
+
+def _checker(device, robot, motion, size):
+    """(CollisionChecker in a world with nothing near, configurations)"""
+    if robot is None:
+        urdf = share_folder() / "urdf" / ROBOT
+        robot = load_urdf(urdf.with_suffix(".urdf"), urdf.with_suffix(".srdf"))
+    rng, world = np.random.default_rng(0), CollisionWorld()
+    world.add_convex("a hull with many corners", rng.normal(size=(200, 3)), np.eye(4) + 1e3 * np.eye(4, k=3))
+    q = rng.uniform(robot.lower, robot.upper, (64, robot.dof))
+    checker = CollisionChecker(robot, world, device, motion or MotionCheck())
+    return checker.of_size(size) if size else checker, q
 
 
 def _compile_paths(device, algorithm, connectivity, uniform_cost, block_size, settings):

@@ -248,3 +248,7 @@ def test_a_first_plan_is_the_same_and_its_kernels_are_there_afterwards(tmp_path)
         assert until(lambda: compiled(tmp_path / "1") >= 4, 120)
         for name in ("search_paths", "shorten_paths", "motions", "configurations"):
             assert list((tmp_path / "1").rglob(f"{name}-*.code"))
+        before = sorted((tmp_path / "1").rglob("*.code"))
+        environment |= {beside.SWITCH: "1", "XDG_CACHE_HOME": str(tmp_path / "1")}
+        again = subprocess.run([sys.executable, "-c", FIRST_PLAN], env=environment, capture_output=True, text=True)
+        assert again.stdout.split() == ["0", path] and before == sorted((tmp_path / "1").rglob("*.code"))

@@ -2,16 +2,17 @@
 
 import functools
 
-from numba import cuda, float32, int32
+from numba import cuda, float32, int32, uint8
 from numba.cuda.extending import overload  # type: ignore[attr-defined]
 
 from ... import beside
+from ...code_cache import is_kept
 from ...errors import RobotDescriptionError
 from ...parallel.team_cuda import WARP
 from ...parallel.threads import in_parts
 from ..geometry.poses import POSE
 from ..spaces import interface
-from ..spaces.cuda import MANY, THREADS, WARPS, CudaBatches, kernel_jit, register_scratch
+from ..spaces.cuda import MANY, THREADS, WARPS, CudaBatches, kernel_jit, register_scratch, spill_type
 from ..spaces.interface import Packed
 from .certify import clear_speeds, verdict
 from .motions import motion_valid
@@ -32,7 +33,10 @@ class CudaChecker(CudaBatches):
 
     def __init__(self, packed_robot, device, least=0):
         super().__init__(device, header(packed_robot).dof, scratch_sizes_of(packed_robot, least))
-        self._configurations = _configuration_kernel(*self.scratch_sizes)
+        self._configurations = configuration_kernel(*self.scratch_sizes)
+        with cuda.gpus[self.index]:
+            if not is_kept(self._configurations, configuration_types(*self.scratch_sizes)):
+                _compile_others(*self.scratch_sizes[1:])
 
     def configurations_valid(self, q):
         """q: (N, dof) float32, on the host or on the device -> (N,) uint8 verdicts (interface)."""
@@ -137,8 +141,14 @@ def plain_scratch(*scratch_sizes):
     return _scratch(*scratch_sizes[1:], plain=True)
 
 
+def sizes_of(number: int) -> tuple[int, ...]:
+    """The scratch_sizes of the kernels number `number` of SIZES."""
+    joints, poses, speeds = SIZES[number]
+    return interface.ARM, joints, poses, 2 * SHARED_SPEEDS if speeds == ANY else speeds
+
+
 def _compile_others(n_q, n_poses, n_speeds):
-    """A kernel of one of SIZES begins to be compiled here: other processes compile the others, and then those of other
+    """A kernel of one of SIZES is nowhere kept: other processes compile the others, and then those of other
     sizes, but for the largest, which few robots take. Larger robots' kernels are compiled here alone."""
     sizes = [(joints, poses, speeds > SHARED_SPEEDS) for joints, poses, speeds in SIZES]
     if (own := (n_q, n_poses, n_speeds > SHARED_SPEEDS)) in sizes:
@@ -152,7 +162,7 @@ interface.register(ArmScratch, "cuda", motion_valid, overload)
 
 
 @functools.cache
-def _configuration_kernel(*scratch_sizes):
+def configuration_kernel(*scratch_sizes):
     """-> kernel that checks configurations, a lane each. A block takes THREADS of them."""
     make_scratch = plain_scratch(*scratch_sizes)
 
@@ -168,3 +178,8 @@ def _configuration_kernel(*scratch_sizes):
             verdicts[i] = answer
 
     return configurations
+
+
+def configuration_types(*scratch_sizes: int) -> tuple:
+    """Of the arguments of `configuration_kernel`."""
+    return float32[:, ::1], float32[::1], int32[::1], uint8[::1], spill_type(*scratch_sizes)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import cuda, float32
+from numba import cuda, float32, int32
 
 from ...device import cuda_jit
 from ...parallel.buffers import DeviceBuffers
@@ -14,7 +14,7 @@ from ...parallel.stopping import heed
 from ...parallel.stream import CudaStream
 from ...parallel.team import Worker
 from ...parallel.team_cuda import WARP, team_blocks
-from ..spaces.cuda import THREADS, WARPS, Spill, kernel_jit, warp_scratch
+from ..spaces.cuda import THREADS, WARPS, Spill, kernel_jit, spill_type, warp_scratch
 from ..spaces.interface import Space
 from .message import open_head
 from .node_store import Desk
@@ -34,6 +34,11 @@ def kernel_of(work: Any, scratch_sizes: tuple) -> Any:
 
     kernel.__name__ = kernel.__qualname__ = work.py_func.__name__
     return kernel_jit(scratch_sizes)(kernel)
+
+
+def work_types(*scratch_sizes: int) -> tuple:
+    """Of the arguments of kernels that `kernel_of` returns."""
+    return *(3 * (float32[::1], int32[::1])), spill_type(*scratch_sizes)
 
 
 def desk_of_lane(scratch_sizes: tuple) -> Callable:

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable
 
 import numpy as np
-from numba import cuda, float32, int32
+from numba import cuda, float32, int32, types, uint8
 from numba.cuda.extending import overload  # type: ignore[attr-defined]
 
 from ...device import cuda_jit
@@ -54,6 +54,11 @@ def warp_scratch(kind: int, *sizes: int) -> Callable:
 def spilled_floats(kind: int, *sizes: int) -> int:
     """The floats of global memory that each warp needs for a kind of space."""
     return _spilled[kind](*sizes)
+
+
+def spill_type(*scratch_sizes: int) -> types.Type:
+    """The type of what `Spill.rows` returns."""
+    return types.UniTuple(float32[:, ::1], 1) if spilled_floats(*scratch_sizes) else types.Tuple(())
 
 
 class Spill:
@@ -199,6 +204,12 @@ def motion_kernel(*scratch_sizes):
                 verdicts[i] = answer
 
     return motions
+
+
+def motion_types(*scratch_sizes: int) -> tuple:
+    """Of the arguments of `motion_kernel`."""
+    q, rows = float32[:, ::1], spill_type(*scratch_sizes)
+    return q, q, int32, float32, float32[::1], int32[::1], uint8[::1], rows
 
 
 @functools.cache

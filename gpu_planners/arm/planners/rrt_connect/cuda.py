@@ -78,13 +78,6 @@ class CudaEngine:
                 some = max(some // 2, 1) if took > 2 * LAUNCH_S else 2 * some if took < LAUNCH_S / 2 else some
             return asked.result()
 
-    def load(self, kernel: str, query: Query, settings) -> None:
-        """Compile the kernel for "search" or for "shortening", or load it; the settings ask for no shortening."""
-        with self._one.held():
-            asked = SingleRequest(self._one, query, settings, 0, FIRST_FOR_ONE, BATCH_FOR_ONE, SPLIT)
-            asked.ask_it(fresh=True, until=1)
-            self._one.run(query.checker, {"search": search_paths, "shortening": shorten_paths}[kernel], again=True)
-
     def solve_each(self, query: Query, settings, seeds: Iterable[int]) -> Iterator[PlanningResult]:
         """One query with each seed, one after the other."""
         for seed in seeds:

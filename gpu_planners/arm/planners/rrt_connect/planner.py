@@ -221,10 +221,3 @@ def engine_for(checker, many: bool = False, raw: bool = False) -> Any:
     what = f"rrt_connect.solve{'_batch' if many else ''}{', raw paths' if raw else ''}"
     warm_once(what, checker, run)
     return engine
-
-
-def load_kernel(checker, kernel: str) -> None:
-    """Compile one of the kernels of a CUDA device, "search" or "shortening", or load it."""
-    from .cuda import engine_of
-
-    engine_of(checker).load(kernel, dry_query(checker), Settings(max_samples=1, shortcut_rounds=0))
