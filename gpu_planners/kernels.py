@@ -4,6 +4,7 @@ They are compiled for the types of arguments that launches have, without a robot
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from .device import resolve_device
@@ -31,12 +32,13 @@ def _kernel(kernel: str, size: int) -> tuple[Any, tuple]:
     from .arm.planners.rrt_connect.cuda import search_paths, shorten_paths
     from .arm.spaces import cuda as spaces
 
-    make, types = {
+    kernels: dict[str, tuple[Callable, Callable]] = {
         "configurations": (checker_cuda.configuration_kernel, checker_cuda.configuration_types),
         "motions": (spaces.motion_kernel, spaces.motion_types),
         "search": (functools.partial(_work, host_cuda.kernel_of, search_paths), host_cuda.work_types),
         "shortening": (functools.partial(_work, host_cuda.kernel_of, shorten_paths), host_cuda.work_types),
-    }[kernel]
+    }
+    make, types = kernels[kernel]
     sizes = checker_cuda.sizes_of(size)
     return make(*sizes), types(*sizes)
 
