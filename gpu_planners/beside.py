@@ -1,11 +1,11 @@
 """Other processes compile what a first plan on CUDA needs, beside the one that asks for it.
 
-Numba holds Python's lock while it compiles, so threads would not help. The first kernel of a size that this machine has
-not compiled starts a process for each other kernel of a plan, and then for those of other sizes. Nobody waits for a
-process: whoever needs a kernel loads it, waits while another one compiles it, or compiles it where that one fails
-(`code_cache`). Processes run no code of the program that starts them, hear no Ctrl-C, start no others, and end with the
-program, or soon after where it ends well. On few cores there are none, since two processes that compile kernels do much
-of the work twice.
+Numba holds Python's lock while it compiles, so threads would not help. The first checker whose size of kernels this
+machine has not compiled starts a process for each kernel of a plan; they go on with those of other sizes. More at once
+would slow down each other, and those that somebody waits for. Nobody waits for a process: whoever needs a kernel loads
+it, waits while another one compiles it, or compiles it where that one fails (`code_cache`). Processes run no code of
+the program that starts them, hear no Ctrl-C, start no others, and end with the program, or soon after where it ends
+well. On few cores there are none, since two processes that compile kernels do much of the work twice.
 """
 
 import atexit
@@ -27,7 +27,7 @@ from .ctrl_c import ctrl_c_later
 KERNELS = ("search", "shortening", "motions", "configurations")  # of a first plan, the longest first
 SWITCH = "GPU_PLANNERS_BESIDE"  # the variable that, as 0, has no process compile beside another
 FEWEST_CORES = 4
-MEMORY = 1.5 * 2**30  # bytes that a process takes, of what the system has to give
+MEMORY = 2 * 2**30  # bytes that a process takes, of what the system has to give
 NICE = 10  # of processes that compile for other robots
 REST_S = 120.0  # that processes have when their program has ended well
 GO_ON = b"go on\n"
@@ -42,18 +42,20 @@ _processes: list[subprocess.Popen] = []
 
 
 def compile_kernels(device: str, sizes: Iterable[int]) -> None:
-    """Start processes for the KERNELS of sizes of robots that nobody has compiled, or compiles, those of the first size
-    first; as many as there is room for. device: "cuda:N"; sizes: numbers of arm.collision.scratch.SIZES"""
+    """Start a process for each of the KERNELS of the first size of robots that nobody has compiled, or compiles, if
+    there is room; whoever is done goes on with those of the other sizes. device: "cuda:N"; sizes: numbers of
+    arm.collision.scratch.SIZES"""
     own, *others = sizes
     if (device, own) in _asked or not _allowed():
         return
-    _asked.update((device, size) for size in (own, *others))
-    for size, kernel in ((size, kernel) for size in (own, *others) for kernel in KERNELS):
+    _asked.add((device, own))
+    then = [(kernel, size) for size in others for kernel in KERNELS]
+    for kernel in KERNELS:
         if sum(process.poll() is None for process in _processes) >= _room():
             return
-        if not parts.is_compiled(parts.kernel_name(kernel, device, size)):
+        if not parts.is_compiled(parts.kernel_name(kernel, device, own)):
             with contextlib.suppress(OSError), ctrl_c_later():
-                _start(kernel, device, size, 0 if size == own else NICE)
+                _start(device, [(kernel, own), *then])
 
 
 def _allowed():
@@ -93,29 +95,34 @@ def _memory():
     return min(found, default=0)
 
 
-def _start(kernel, device, size, nice):
-    """Start a process that compiles a kernel, unless one does on this machine."""
+@contextlib.contextmanager
+def _alone(kernel, device, size):
+    """A file that is locked meanwhile, and by a process that inherits it; OSError where another one has it."""
     what = parts.kernel_name(kernel, device, size)
-    lock = os.open(
-        parts.mark(what, parts.here(what)).with_suffix(".beside"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644
-    )
+    lock = os.open(parts.mark(what, parts.here(what)).with_suffix(".beside"), os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield lock
+    finally:
+        os.close(lock)
+
+
+def _start(device, todo):
+    """Start a process that compiles kernels (kernel, size), unless one is at the first of them on this machine."""
+    (kernel, size), *_ = todo
+    with _alone(kernel, device, size) as lock:
         process = subprocess.Popen(
             [sys.executable, "-I", "-c", PROGRAM],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for the program
-            pass_fds=(lock,),  # which the process holds until it ends
+            pass_fds=(lock,),
         )
-    finally:
-        os.close(lock)
     if not _processes:
         atexit.register(_let_go, os.getpid())
     _processes.append(process)
-    asked = {"path": sys.path, "kernel": kernel, "device": device, "size": size, "nice": nice}
-    process.stdin.write(json.dumps(asked).encode() + b"\n")
+    process.stdin.write(json.dumps({"path": sys.path, "device": device, "todo": todo, "lock": lock}).encode() + b"\n")
     process.stdin.flush()
     threading.Thread(target=process.wait, name="compiling beside", daemon=True).start()  # leaves no zombie
 
@@ -130,11 +137,16 @@ def _let_go(owner):
 
 
 def serve(asked: dict) -> None:
-    """In a process of its own: compile a kernel."""
+    """In a process of its own: compile the first kernel, whose file it holds, then those that no other one is at."""
     threading.Thread(target=_end_with_program, daemon=True).start()
-    os.nice(asked["nice"])
     kernels = import_module(".kernels", __package__)  # which stands above whoever starts this
-    parts.compile_in_turn([kernels.kernel_part(asked["kernel"], asked["device"], asked["size"])])
+    (kernel, size), *others = asked["todo"]
+    parts.compile_in_turn([kernels.kernel_part(kernel, asked["device"], size)])
+    os.close(asked["lock"])
+    os.nice(NICE)
+    for kernel, size in others:
+        with contextlib.suppress(OSError), _alone(kernel, asked["device"], size):
+            parts.compile_in_turn([kernels.kernel_part(kernel, asked["device"], size)])
 
 
 def _end_with_program():

@@ -88,24 +88,29 @@ def is_gone(pid):
     return not Path(f"/proc/{pid}").exists()
 
 
-def test_as_many_as_there_is_room_for_compile_in_sessions_of_their_own(folder):
+def test_a_process_for_each_kernel_goes_on_with_other_sizes_in_a_session_of_its_own(folder):
     program = asking(folder, room=6)
     pids, _ = program.communicate(timeout=120)
     seen = told(folder)
-    assert list(seen) and set(seen) == {f"{kernel} 0" for kernel in beside.KERNELS} | {"search 2", "shortening 2"}
-    assert sorted(each[0] for each in seen.values()) == sorted(pids.split())
+    assert set(seen) == {f"{kernel} {size}" for kernel in beside.KERNELS for size in (0, 2)}
+    assert len(pids.split()) == 4 and {each[0] for each in seen.values()} <= set(pids.split())
     for what, (pid, parent, session, nice, for_others) in seen.items():
         assert parent == str(program.pid) and session == pid and for_others == "True"
         assert int(nice) == min(os.nice(0) + (0 if what.endswith("0") else beside.NICE), 19)
-    assert compiled(folder) == 6
+    assert compiled(folder) == 8
     again, _ = asking(folder, room=99).communicate(timeout=120)
-    assert len(again.split()) == 2 and len(told(folder)) == 8  # what is compiled has no process
+    assert again.split() == []  # what is compiled has no process
+
+
+def test_no_more_than_there_is_room_for(folder):
+    pids, _ = asking(folder, room=2).communicate(timeout=120)
+    assert len(pids.split()) == 2 and compiled(folder) == 6  # the own ones of two are for whoever needs them
 
 
 def test_what_fails_leaves_nothing_behind(folder):
     (folder / "fail").touch()
     pids, _ = asking(folder).communicate(timeout=120)
-    assert len(told(folder)) == 3 and compiled(folder) == 0
+    assert len(told(folder)) == 7 and compiled(folder) == 0
     assert all(is_gone(pid) for pid in pids.split())
 
 
@@ -114,7 +119,7 @@ def test_two_programs_start_one_process_for_a_kernel(folder):
     first = asking(folder)
     pids = first.stdout.readline().split()
     second = asking(folder, room=99)
-    assert len(pids) == 3 and len(second.stdout.readline().split()) == 5
+    assert len(pids) == 3 and len(second.stdout.readline().split()) == 1
     (folder / "endless").unlink()
     assert first.wait(60) == second.wait(60) == 0
 
@@ -150,7 +155,7 @@ def test_processes_of_a_program_that_ends_well_go_on(folder):
     assert until(lambda: len(told(folder)) == 3) and not any(is_gone(pid) for pid in pids.split())
     (folder / "endless").unlink()
     assert until(lambda: all(is_gone(pid) for pid in pids.split()))
-    assert compiled(folder) == 3
+    assert compiled(folder) == 7
 
 
 @pytest.fixture
@@ -190,7 +195,7 @@ def test_none_where_nothing_can_be_kept(allowed, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("cores", "quota", "memory", "room"), [(2, 9, 99, 0), (9, 2.5, 99, 0), (16, 8, 99, 7), (8, 9, 3, 2)]
+    ("cores", "quota", "memory", "room"), [(2, 9, 99, 0), (9, 2.5, 99, 0), (16, 8, 99, 7), (8, 9, 4, 2)]
 )
 def test_room_follows_from_cores_quota_and_memory(monkeypatch, cores, quota, memory, room):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(cores)))
