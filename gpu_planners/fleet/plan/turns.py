@@ -1,8 +1,7 @@
-"""Who may go where two agents cannot pass each other: agents take turns.
+"""Where two agents cannot pass each other.
 
 A tile is narrow where the free tiles around it touch each other only by way of it, or where it is a dead end: lanes,
-doors, teeth of combs, branches of trees. By priority, an agent has its turn if nobody with a turn passes a narrow tile
-of its shortest path the other way. So whole groups pass a lane, in the direction of the agent that waits longest.
+doors, teeth of combs, branches of trees.
 """
 
 import numpy as np
@@ -51,38 +50,6 @@ def lanes_of(ground: Ground, place: np.ndarray, shape: tuple) -> np.ndarray:
         bridge = np.flatnonzero((survey.low == np.arange(count)) & (less >= least))
         found[survey.tile[bridge]] = found[survey.tile[survey.parent[bridge]]] = True
     return found
-
-
-@njit
-def turns_of(order, start, goal, field, next_hops, ground, narrow):
-    """Who has a turn -> (N,) bool
-
-    order: (N,) int agents by priority; start, goal, field, next_hops: of Instance; narrow: of narrow_tiles
-    """
-    neighbour, blocked = ground.neighbour, len(ground.neighbour) - 1
-    passed, has_turn = np.zeros(neighbour.shape, np.bool_), np.zeros(len(order), np.bool_)
-    for k in range(len(order)):
-        a = order[k]
-        if field[a] < 0:
-            continue
-        for entering in (False, True):
-            at, fine = start[a], True
-            while at != goal[a] and fine:
-                direction = 0
-                while direction < 4 and not (next_hops[field[a], at] >> direction) & 1:
-                    direction += 1
-                there = neighbour[at, direction] if direction < 4 else blocked
-                if there == blocked:
-                    fine = False
-                elif entering:
-                    passed[at, direction] = True
-                elif (narrow[at] or narrow[there]) and passed[there, (direction + 2) % 4]:
-                    fine = False
-                at = there
-            if not fine:
-                break
-            has_turn[a] = True
-    return has_turn
 
 
 @njit

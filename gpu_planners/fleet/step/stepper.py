@@ -42,6 +42,7 @@ STALLED = 8  # steps without coming nearer, after which an agent counts as stall
 JAM = 0.1  # the part of the agents that are, from which on they are jammed
 JAM_STEPS = (64, 256, 1 << 62)  # how long these move by options the first time, the second time, from then on
 NOBODY_LEADS = np.zeros(0, np.int64)
+WAYS_SHARE = 0.5  # of the time that is left, for whole ways near lanes
 SEARCH_SHARE = 4  # the search out of a deadlock may take a fourth of the memory limit
 
 
@@ -153,7 +154,8 @@ class Stepper:
         by_paths, leading = self._has_windows(nothing_to_do, lanes, until), NOBODY_LEADS
         if self.near == 0 and self.paces.one_tick and not self.one_way:
             state = agents, progress, nothing_to_do, self.broken, lanes.free, self.steps
-            leading = self._deadlocks.leading(*state, in_time, by_paths or self._packed)
+            until_ns = clock_ns() + int(WAYS_SHARE * 1e9 * max(0.0, until - time.perf_counter())) if in_time else 0
+            leading = self._deadlocks.leading(*state, until_ns, by_paths or self._packed)
         if by_paths and not len(leading):
             values, order = engine.host_fields(agents.slot), self._order(nothing_to_do, NOBODY_LEADS)
             action = self._move_by_paths(values, lanes, order, until)
