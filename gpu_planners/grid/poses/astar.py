@@ -9,9 +9,9 @@ The bound is consistent, so a state that leaves its bucket with its last g is no
 value; where prices are so high that it spans several, the search ends with the bucket after which nothing can be
 better. What earlier searches wrote is told by their numbers, so that a search clears nothing.
 
-Moves such as driving backwards cost at least a length more than they can bring the bound down. They are tried when the
-search comes to states that cost as much more (partial expansion, with a bound for each move: Felner et al. 2012): most
-never are.
+Moves that are dearer than the way that they lead on, such as curves and driving backwards, raise a path's bound by the
+difference at least. They are tried when the search comes to states whose bound is as much higher (partial expansion,
+with a bound for each move: Felner et al. 2012); most never are.
 """
 
 import math
@@ -36,7 +36,7 @@ MOST_SEARCHES = 1 << 22  # until what they wrote is cleared
 DONE, FULL_AHEAD, FULL_POINT = range(3)
 BEST, GOAL, OPENED = range(3)  # in `result`
 SOURCE, TO, DOWN, RIGHT, PRICE, PLACES, PLANE, SORT = range(8)  # in `Ground.moves`
-DEAR = UNITS  # what a move adds at least to a path's bound that is tried later
+DEAR = UNITS // 4  # what a move adds at least to a path's bound that is tried later
 FIRST_ENDS = np.array([True, False, True, False])  # of a box
 
 
@@ -250,12 +250,12 @@ def _settle_near(near, queue, ground):
         row, col = row_and_col(place, near.cols)
         price = np.int64(ground.cost[np.uint64((near.row + row) * ground.cols + near.col + col)])
         for i in range(ground.into_first[layer], ground.into_first[layer + 1]):
-            move = moves[np.uint64(ground.into[i])]
-            up, left, new = row - move[DOWN], col - move[RIGHT], here + price * move[PRICE]
+            k = np.uint64(ground.into[np.uint64(i)])
+            up, left, new = row - moves[k, DOWN], col - moves[k, RIGHT], here + price * moves[k, PRICE]
             if up < 0 or left < 0 or up >= near.rows or left >= near.cols:
                 continue
-            to = np.uint64((move[SOURCE] * near.rows + up) * near.cols + left)
-            if new >= value[to] or not _is_free(move, near.row + up, near.col + left, ground):
+            to = np.uint64((moves[k, SOURCE] * near.rows + up) * near.cols + left)
+            if new >= value[to] or not _is_free(k, near.row + up, near.col + left, ground):
                 continue
             value[to] = new
             push(to, new, min(new, near.limit + (1 << queue.shift)), queue)
@@ -279,9 +279,9 @@ def _edge(near, queue, cols):
 
 
 @lean_njit
-def _is_free(move, row, col, ground):
-    """move: a row of `Ground.moves`"""
-    word = ground.free[np.uint64(move[PLANE] + row * ground.words + (col >> 5))]
+def _is_free(k, row, col, ground):
+    """k: uint64 of a move, here as elsewhere, so that no index is looked at for being negative"""
+    word = ground.free[np.uint64(ground.moves[k, PLANE] + row * ground.words + (col >> 5))]
     return word >> np.uint32(col & 31) & np.uint32(1) != 0
 
 
@@ -359,19 +359,18 @@ def _search(near, point, ahead, ground, number, result):
             end = ground.dear[layer]
             push(at, ~g, f + ground.dearer[layer] * point.times, ahead)
         result[OPENED] += not later
-        for k in range(begin, end):
-            move = moves[np.uint64(k)]
-            if not _is_free(move, row, col, ground):
+        for k in range(np.uint64(begin), np.uint64(end)):
+            if not _is_free(k, row, col, ground):
                 continue
-            beside = np.uint64(place + move[PLACES])
-            new = g + move[PRICE] * ground.cost[beside]
-            to = beside * np.uint64(layers) + np.uint64(move[TO])
+            beside = np.uint64(place + moves[k, PLACES])
+            new = g + moves[k, PRICE] * ground.cost[beside]
+            to = beside * np.uint64(layers) + np.uint64(moves[k, TO])
             if np.uint64(known[to] - stamp) >> eight <= np.uint64(new) or new >= best:
                 continue
-            h, _ = _left(move[TO], row + move[DOWN], col + move[RIGHT], near, point)
+            h, _ = _left(moves[k, TO], row + moves[k, DOWN], col + moves[k, RIGHT], near, point)
             if new + h >= min(best, INFINITE):
                 continue
-            known[to] = stamp | new << 8 | move[SORT]
+            known[to] = stamp | new << 8 | moves[k, SORT]
             push(to, new, new + h, ahead)
     return DONE
 
@@ -412,11 +411,10 @@ def _way_on(goal, near, ground):
     layer, row, col = _layer_row_col(np.int64(goal), len(first) - 1, ground.cols)
     moves, count, left = np.empty(256, np.int32), 0, _value(layer, row, col, near)
     while left > 0:
-        for k in range(first[layer], first[layer + 1]):
-            move = ground.moves[k]
-            down, right, to = row + move[DOWN], col + move[RIGHT], move[TO]
-            price = move[PRICE] * ground.cost[down * ground.cols + right]
-            if _value(to, down, right, near) + price == left and _is_free(move, row, col, ground):
+        for k in range(np.uint64(first[layer]), np.uint64(first[layer + 1])):
+            down, right = row + ground.moves[k, DOWN], col + ground.moves[k, RIGHT]
+            to, price = ground.moves[k, TO], ground.moves[k, PRICE] * ground.cost[down * ground.cols + right]
+            if _value(to, down, right, near) + price == left and _is_free(k, row, col, ground):
                 break
         if count == len(moves):
             moves = _extended(moves)
