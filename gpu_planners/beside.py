@@ -1,11 +1,11 @@
 """Other processes compile what a first plan on CUDA needs, beside the one that asks for it.
 
 Numba holds Python's lock while it compiles, so threads would not help. The first checker whose size of kernels this
-machine has not compiled starts a process for each kernel of a plan; they go on with those of other sizes. More at once
-would slow down each other, and those that somebody waits for. Nobody waits for a process: whoever needs a kernel loads
-it, waits while another one compiles it, or compiles it where that one fails (`code_cache`). Processes run no code of
-the program that starts them, hear no Ctrl-C, start no others, and end with the program, or soon after where it ends
-well. On few cores there are none, since two processes that compile kernels do much of the work twice.
+machine has not compiled starts a process for each kernel of a plan; they go on with those of other sizes. Nobody waits
+for a process: whoever needs a kernel loads it, waits while another one compiles it, or compiles it where that one fails
+(`code_cache`). Processes run no code of the program that starts them, hear no Ctrl-C, start no others, and end with the
+program, or soon after where it ends well. On few cores there are none, since two processes that compile kernels do much
+of the work twice.
 """
 
 import atexit
