@@ -1,5 +1,6 @@
 """The action ~/move over real DDS: arm_planner, trajectory_player and a client, with obstacles that come meanwhile."""
 
+import itertools
 import time
 
 import numpy as np
@@ -28,6 +29,7 @@ INVALIDATED = -3
 HOME = (0.0, 0.0, 0.0)
 SLOW = {"velocity_scaling": 0.3}
 BLOCK = {"type": "box", "size": (0.2, 0.2, 0.4)}
+CLOSE_S = 0.015  # between joint_states, of which 100 come in a second
 RADIUS = 0.8  # from the shoulder's axis to the block, which the fore arm sweeps over
 
 
@@ -61,6 +63,19 @@ def coal_scene(tmp_path, angle):
     return CoalScene(ROBOT, None, obstacles, joints=GROUP, self_pairs=[])
 
 
+def assert_nowhere_in(scene, desk, since):
+    """The robot was in nothing of a CoalScene, as joint_states from a number on show it.
+
+    Between two that came close after each other it went straight to 0.02 mm. A busy machine leaves gaps, whose ends say
+    no more about the curve between them.
+    """
+    rows = desk.seen[since:]
+    assert all(not scene.in_collision(q) for _, q in rows)
+    for (t_from, q_from), (t_to, q_to) in itertools.pairwise(rows):
+        if t_to - t_from < CLOSE_S:
+            assert scene.first_collision([q_from, q_to], spacing=0.001) is None
+
+
 def played(desk, since):
     """(K, dof) joint states from a number on."""
     return np.array([q for _, q in desk.seen[since:]])
@@ -89,7 +104,7 @@ def test_an_obstacle_in_the_way_stops_it(desk, tmp_path):
     assert answer.result.code == INVALIDATED and "test/0" in answer.result.message
     path = played(desk, since)
     assert 0.2 < path[-1][0] < 1.9 and np.abs(path[:, 1:]).max() < 1e-6  # on the planned line
-    assert coal_scene(tmp_path, 2.0).first_collision(path, spacing=0.001) is None
+    assert_nowhere_in(coal_scene(tmp_path, 2.0), desk, since)
 
 
 def test_it_goes_another_way_around(desk, tmp_path):
@@ -99,8 +114,7 @@ def test_it_goes_another_way_around(desk, tmp_path):
     desk.publish_obstacles(block_at(2.0))
     answer = moving.wait()
     assert answer.result.code == CODES.SUCCESS and answer.result.plans == 2
-    path = played(desk, since)
-    assert coal_scene(tmp_path, 2.0).first_collision(path, spacing=0.001) is None
+    assert_nowhere_in(coal_scene(tmp_path, 2.0), desk, since)
 
 
 def test_an_obstacle_elsewhere_does_not(desk):

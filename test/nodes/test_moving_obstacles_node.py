@@ -20,7 +20,8 @@ NAME = "test/0"
 
 class Moved(Here):
     def __init__(self):
-        super().__init__(switch_lead_s=2.0, moving_horizon_s=30.0)
+        # a proof takes 0.1 s of a core: beside other programs longer than the 1 s after which the robot would stop
+        super().__init__(switch_lead_s=2.0, moving_horizon_s=30.0, monitor_patience_s=20.0)
         self.movers = self.publisher(MovingObstacles, "/arm_planner/moving_obstacles")
 
     def restore(self):
