@@ -215,7 +215,7 @@ def stranger(request, node):
 def test_a_server_that_gives_no_answer_is_named(ask, stranger):
     kind, action = stranger
     code, text = {
-        "silent": (CODES.TIMED_OUT, f"/{action} gave no answer within 1.5"),
+        "silent": (CODES.TIMED_OUT, f"/{action} gave no answer within "),
         "refuses": (CODES.ABORT, f"/{action} takes no goal now"),
         "leaves": (CODES.COMMUNICATION_FAILURE, f"the node that serves /{action} went away while it planned"),
     }[kind]
@@ -223,6 +223,8 @@ def test_a_server_that_gives_no_answer_is_named(ask, stranger):
     lines, errors = ask(*limits, "plan simple", move_group_action=action, answer_margin_s=0.5)
     (answer,) = answers(lines)
     assert answer[0] == code and answer[1].startswith(text) and answer[2] is None, errors
+    if kind == "silent":  # longer on a busy machine
+        assert float(re.match(r"\d+\.\d+", answer[1].removeprefix(text))[0]) >= 1.5
 
 
 @slow

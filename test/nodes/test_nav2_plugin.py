@@ -251,7 +251,8 @@ def test_a_node_that_gives_no_answer_is_named(server, strangers):
     assert server.ask(START, GOAL, "Refuses")[:2] == (ABORTED, 200)
     assert "/refuses/plan takes no goal now" in server.log.read_text()
     assert server.ask(START, GOAL, "Silent")[:2] == (ABORTED, 207)
-    assert "/silent/plan gave no answer within 1.5" in server.log.read_text()
+    waited = re.search(r"/silent/plan gave no answer within (\d+\.\d+)", server.log.read_text())
+    assert waited and float(waited[1]) >= 1.5  # longer on a busy machine
     server.wait_until(lambda: cancels)  # what nobody waits for is not planned
     threading.Timer(0.7, end_silent).start()
     assert server.ask(START, GOAL, "Silent")[:2] == (ABORTED, 200)
