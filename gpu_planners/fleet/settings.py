@@ -14,7 +14,8 @@ class Settings(Described):
     horizon: int = setting(
         0,
         "ticks that are looked ahead; with less than twice what the longest action takes, agents may block each other. "
-        "0: 3; 4 or 5 for agents that turn, whose actions take a tick, where a step has time and there is room",
+        "0: 3; for agents that turn, whose actions take a tick, 4 where they may not follow each other at once, and "
+        "4 or 5 where a step has time and there is room",
         0,
         5,
     )

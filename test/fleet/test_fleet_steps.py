@@ -10,7 +10,7 @@ from gpu_planners.errors import GridMapError, SettingsError
 from gpu_planners.fleet import Guidance, Settings, conflicts, learn_guidance
 from gpu_planners.fleet.step.stepper import STEADY
 from gpu_planners.grid import FleetPlanner, GridMap
-from gpu_planners.grid.maps.generated import largest_component
+from gpu_planners.grid.maps.generated import largest_component, warehouse_map
 
 
 def room(seed=0, shape=(16, 20), blocked=0.15):
@@ -721,3 +721,21 @@ def test_agents_that_stand_close_their_tiles_until_others_start():
     for _ in range(6):
         fleet.step([[0, 8]])
     assert fleet.positions.tolist() == [[0, 8]]
+
+
+def test_agents_that_may_not_follow_do_not_jam_in_aisles_two_tiles_wide():
+    """By default they look farther ahead than three ticks, with which ever more of them stand."""
+    grid = warehouse_map(40, 72, apron=6)
+    tiles, errands = np.argwhere(~grid.blocked), []
+    for horizon in (3, 0):
+        rng = np.random.default_rng(1)
+        fleet = FleetPlanner(grid, "turning", "cpu", Settings(following=False, horizon=horizon))
+        fleet.start(rng.permutation(tiles)[:340])
+        goals, done = tiles[rng.integers(len(tiles), size=340)], 0
+        for _ in range(300):
+            fleet.step(goals)
+            there = (fleet.positions == goals).all(axis=1)
+            done += int(there.sum())
+            goals[there] = tiles[rng.integers(len(tiles), size=there.sum())]
+        errands.append(done)
+    assert errands[1] > 1.1 * errands[0] > 800, errands

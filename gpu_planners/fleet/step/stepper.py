@@ -32,6 +32,7 @@ MOST_WINDOWS = 4096  # agents that have whole paths
 LEAST_S = 2e-3  # the time for these
 LONGER = ((4, 0.95), (5, 0.8))  # horizons, and up to how many agents of free tiles they pay
 LONGEST = 5  # horizon
+APART = 4  # the least where nobody may follow another one at once: a push takes a tick more for each agent pushed
 TRACK_NS = 180  # of one thread, for each agent and track, in a pass
 SHARE = 0.55  # of a step, that a pass may take
 COLOURS = 4  # of squares that are searched one after the other
@@ -127,12 +128,14 @@ class Stepper:
         simple = self._motion.headings > 1 and self.near == 0 and self.paces.one_tick  # others have too many options
         if self._settings.horizon or not simple or not count:
             return horizon
+        if not self._settings.following:
+            horizon = max(horizon, APART)
         threads = min(get_num_threads(), max(self._squares // COLOURS, 1)) if count >= SHARED_AGENTS else 1
         for longer, full in LONGER:
             least_ns = count * self.paces.ahead(longer).options.most_tracks * TRACK_NS / threads
             if count > full * free or least_ns > SHARE * 1e9 * budget_s:
                 break
-            horizon = longer
+            horizon = max(horizon, longer)
         return horizon
 
     def take_rules(self, rules: Rules):
