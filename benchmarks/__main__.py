@@ -48,6 +48,7 @@ from . import (
     poses,
     poses_nav2,
     report,
+    soak,
 )
 from .harness import Context, Row, with_data
 from .problems import MissingDataError, data_dir
@@ -87,6 +88,7 @@ MODULES = (
     poses_nav2,
     banded,
     fleets_one_shot,
+    soak,
 )
 REGISTRY = {benchmark.name: benchmark for module in MODULES for benchmark in module.BENCHMARKS}
 

@@ -163,12 +163,14 @@ def run(
     seed=0,
     sizes=(1,),
     kind=Robots,
+    taken=None,
     **parameters,
 ):
     """Let robots work -> (Robots, RunningFleet, errands of a minute once they are under way)
 
     restarts: seconds at which the node ends, to be there again DOWN_S later; bar: iterator, each step takes one of it
-    kind: Robots, or a class of its own; parameters: of Rules
+    kind: Robots, or a class of its own; taken: list that gets the seconds that each step was planned in
+    parameters: of Rules
     """
     values = Rules(**({"device": "cpu", "step_s": step_s} | parameters))
     robots, fleet, before = kind(grid, count, step_s, late, lost, broken, seed, sizes), None, 0
@@ -190,6 +192,8 @@ def run(
         step = fleet.step(now) if due else fleet.news(now)
         if step is not None:
             robots.hear(step, now)
+        if due and taken is not None:
+            taken.append(fleet.step_times[-1])
         if due and bar is not None:
             next(bar, None)
     return robots, fleet, (robots.errands - before) * 60 / max(seconds - UNDERWAY_S, 1e-9)
