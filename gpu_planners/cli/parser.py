@@ -239,7 +239,9 @@ def _add_vda5050(commands):
     text = "of VDA 5050 that is spoken, several with commas (default: %(default)s)"
     _add(broker, "--versions", "VERSIONS", text, default="2.1,3.0")
     text = "put simulated vehicles on free tiles, too, to try all this without any"
-    _add(parser.add_argument_group("without vehicles"), "--simulate", "N", text, type=int, default=0)
+    without = parser.add_argument_group("without vehicles")
+    _add(without, "--simulate", "N", text, type=int, default=0)
+    _add(without, "--sizes", "SIZES", "sides in tiles that these have in turn, 1,1,3 for one", default="")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
 
 

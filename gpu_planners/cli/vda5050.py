@@ -47,7 +47,7 @@ def run(options: argparse.Namespace, _rest: list[str]) -> None:
     control = FleetControl(layout, address, rules, speaking, versions, zones, doors)
     for errand in errands:
         control.submit(errand)
-    vehicles = _simulated(options.simulate, address, versions, control) if options.simulate else []
+    vehicles = _simulated(options.simulate, options.sizes, address, versions, control) if options.simulate else []
     stop = threading.Event()
     threads = [threading.Thread(target=control.run, args=(stop,))]
     if vehicles:
@@ -106,7 +106,7 @@ def _address(options):
     )
 
 
-def _simulated(count, address, versions, control):
+def _simulated(count, sizes, address, versions, control):
     from ..vda5050.simulated import SimulatedVehicle
     from ..vda5050.versions import VERSIONS
 
@@ -114,9 +114,9 @@ def _simulated(count, address, versions, control):
     tiles = np.argwhere(layout.grid.costs > 0)
     if not 0 < count <= len(tiles):
         raise InputError(f"--simulate {count}; allowed: 1 .. {len(tiles)}, as many as there are free tiles")
-    size = layout.grid.resolution
-    side, speed = size * (rules.fleet.size - 2 * rules.clearance), size / rules.step_s
-    chosen = np.random.default_rng(0).permutation(len(tiles))[:count]
+    sizes = np.resize(_sides(sizes) or [rules.fleet.size], count)
+    size, chosen = layout.grid.resolution, _apart(layout.grid, sizes, rules.fleet.safety_distance)
+    speed = size / rules.step_s
     return [
         SimulatedVehicle(
             address,
@@ -125,12 +125,41 @@ def _simulated(count, address, versions, control):
             (*layout.point(tile), 0.0),
             layout.map_id,
             speed,
-            side=side,
+            side=size * (float(sizes[k]) - 2 * rules.clearance),
             seed=k,
             interface=control.speaking.interface,
         )
-        for k, tile in enumerate(tiles[chosen].tolist())
+        for k, tile in enumerate(chosen)
     ]
+
+
+def _sides(text):
+    """Odd numbers of tiles with commas between them, so that a vehicle's node is in its middle."""
+    from ..fleet.arguments import MOST_SIZE
+
+    try:
+        sizes = [int(word) for word in text.split(",") if word]
+    except ValueError:
+        sizes = [0]
+    if not all(0 < size <= MOST_SIZE and size % 2 for size in sizes):
+        raise InputError(f"--sizes '{text}'; allowed: odd numbers from 1 to {MOST_SIZE}, with commas between them")
+    return sizes
+
+
+def _apart(grid, sizes, apart):
+    """Tiles [row, col] of vehicles of these sizes (N,) that do not meet, the largest placed first."""
+    from ..fleet.fields.lanes import footprint_free
+
+    free, rng = ~grid.blocked, np.random.default_rng(0)
+    tiles = dict[int, list[int]]()
+    for k in np.argsort(-sizes, kind="stable").tolist():
+        low, high = (int(sizes[k]) - 1) // 2 + apart, int(sizes[k]) // 2 + apart
+        places = np.argwhere(footprint_free(free, int(sizes[k])))
+        if not len(places):
+            raise InputError(f"--simulate {len(sizes)}: there is no room for all of them")
+        row, col = tiles[k] = rng.choice(places).tolist()
+        free[max(0, row - low) : row + high + 1, max(0, col - low) : col + high + 1] = False
+    return [tiles[k] for k in range(len(sizes))]
 
 
 def _watch(options, control):

@@ -80,6 +80,8 @@ def test_errands_by_simulated_vehicles_on_a_map_and_on_its_layout(hall):
         (["--set", "step_s=0"], "step_s is 0; allowed: a number from 0.001"),
         (["--speak", "answer=1"], "NAME is one of interface"),
         (["--simulate", "99"], "--simulate 99; allowed: 1 .. 16"),
+        (["--simulate", "2", "--sizes", "1,2"], "--sizes '1,2'; allowed: odd numbers from 1 to 15"),
+        (["--simulate", "2", "--sizes", "5"], "--simulate 2: there is no room for all of them"),
     ],
 )
 def test_a_wrong_command_line_is_refused_by_name(hall, capsys, words, text):
