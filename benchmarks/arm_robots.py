@@ -165,7 +165,8 @@ def _row(each, device, context):
     figures["solved"] = f"{len(done)} of {len(plans)}"
     figures["valid"] = f"{sum(one['free'] and not one['broken'] for one in done)} of {len(done)}"
     figures |= {name: median([one[name] for one in done]) for name in ("plan_cpu_ms", "timed_cpu_ms", "duration_s")}
-    note = "; ".join(dict.fromkeys(text for one in done for text in one["broken"]))
+    told_of = [] if problems else ["no two free configurations whose straight way is blocked were found"]
+    note = "; ".join(dict.fromkeys(told_of + [text for one in done for text in one["broken"]]))
     return Row(each.title, f"gpu_planners, {device}", figures, note=note)
 
 
@@ -255,7 +256,7 @@ def _planned(rig, problem, device, scene):
     report = check_path(result.path, scene, tolerance=NEAR)
     looked = motion.at(np.linspace(0.0, motion.duration, 200))[0]
     free = report.free and all(not scene.in_collision(q) or scene.distance(q) > -NEAR for q in looked)
-    broken = [*report.broken, *broken_rules(robot, motion.positions, motion.times, motion.velocities)]
+    broken = [*report.broken, *broken_rules(scene, motion.positions, motion.times, motion.velocities)]
     return {
         "plan_cpu_ms": 1e3 * took,
         "timed_cpu_ms": 1e3 * timed,

@@ -121,6 +121,23 @@ def test_hulls_that_a_plane_keeps_apart():
         assert (checker.clearances(q, up_to=0.05) > 0.8 * 0.05 - SKIN).all()
 
 
+def test_hulls_with_many_vertices_in_one_plane():
+    """RobotLocomotion/drake #21673: the distance of convex meshes raises an exception, which ends an optimisation."""
+    rng, half = np.random.default_rng(6), np.array([0.2, 0.15, 0.1])
+    points = rng.uniform(-1, 1, (240, 3))
+    points[np.arange(240), np.arange(240) % 3] = rng.choice([-1.0, 1.0], 240)  # on the faces of a box
+    points = np.vstack([points, list(itertools.product((-1, 1), repeat=3))]) * half
+    points += rng.normal(size=points.shape) * 1e-10
+    robot = body(box(0.3, 0.2, 0.1))
+    hull, plain = among(robot, other=("convex", points, np.eye(4))), among(robot, other=("box", 2 * half, np.eye(4)))
+    q = np.hstack([rng.uniform(-0.35, 0.35, (4000, 3)), rng.uniform(-np.pi, np.pi, (4000, 3))])
+    ours, true = hull.configurations_valid(q), plain.configurations_valid(q)
+    assert 300 < true.sum() < 3700
+    near = plain.clearances(q, up_to=0.05) < 1e-3
+    assert (ours == true)[~(near & true)].all()
+    assert (hull.clearances(q[ours], up_to=0.05) > 0.0).all()
+
+
 def test_what_is_not_a_number_is_named():
     """flexible-collision-library/fcl #387: a transform with NaN gives contacts at NaN."""
     checker = among(body(box(0.1, 0.1, 0.1)), other=("box", [0.1] * 3, np.eye(4)))
