@@ -201,7 +201,8 @@ def _run(problems, subject, solve):
     return runs
 
 
-def _row(case, subject, runs):
+def figures_of(runs, **more):
+    """Of runs [figures of a path, or None]: what this benchmark and `arm_two_hands` have in common. more: behind it"""
     solved = [run for run in runs if run]
     taken, length, points = ([run[what] for run in solved] for what in ("taken", "length", "waypoints"))
     figures = {
@@ -210,11 +211,22 @@ def _row(case, subject, runs):
         "time_p95_ms": 1e3 * percentile(taken, 95),
         "length": median(length),
         "waypoints": median(points),
-        "left_mm": f"{1e3 * max((run['left'] for run in solved), default=float('nan')):.2f}",
-        "leaving": f"{sum(run['left'] > LEFT for run in solved)}/{len(solved)}",
         "contacts": f"{sum(run['hits'] for run in solved)}/{len(solved)}",
     }
-    return Row(case, subject, figures, taken)
+    return figures | more, taken
+
+
+def columns_with(*more):
+    """Formats of what `figures_of` gives; more: columns of text before the last one."""
+    first = {"solved": "text", "time_ms": "ms", "time_p95_ms": "ms", "length": "length", "waypoints": "count"}
+    return first | dict.fromkeys(more, "text") | {"contacts": "text"}
+
+
+def _row(case, subject, runs):
+    solved = [run for run in runs if run]
+    worst = f"{1e3 * max(run['left'] for run in solved):.2f}" if solved else "-"
+    leaving = f"{sum(run['left'] > LEFT for run in solved)}/{len(solved)}"
+    return Row(case, subject, *figures_of(runs, left_mm=worst, leaving=leaving))
 
 
 BENCHMARKS = (
@@ -227,16 +239,7 @@ BENCHMARKS = (
         "of a metre or rad, by pinocchio at 100 places of each segment, negative: it never does; and how many motions "
         "leave it. Contacts: paths that are not free by coal, followed at 1 mm. The peers look at samples of a motion, "
         "and call the constraint and our check of configurations in Python.",
-        {
-            "solved": "text",
-            "time_ms": "ms",
-            "time_p95_ms": "ms",
-            "length": "length",
-            "waypoints": "count",
-            "left_mm": "text",
-            "leaving": "text",
-            "contacts": "text",
-        },
+        columns_with("left_mm", "leaving"),
         constraints,
     ),
 )
