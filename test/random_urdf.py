@@ -4,9 +4,9 @@ anywhere."""
 import numpy as np
 
 
-def random_urdf(rng, joints, almost_parallel=False, shapes=False):
+def random_urdf(rng, joints, almost_parallel=False, shapes=False, size=1.0):
     """URDF text. rng: numpy Generator; joints: how many; almost_parallel: axes tilted by 1e-7 to 1e-2 rad only;
-    shapes: each link has a box, a cylinder or a sphere."""
+    shapes: each link has a box, a cylinder or a sphere; size: metres, of links at most, in each direction"""
 
     def link(i):
         return f'<link name="link{i}">{_collision(rng)}</link>' if shapes else f'<link name="link{i}"/>'
@@ -27,7 +27,7 @@ def random_urdf(rng, joints, almost_parallel=False, shapes=False):
             rpy, axis = rng.normal(size=3) * 10 ** rng.uniform(-7, -2), np.array([0, 0, 1.0])
         else:
             rpy, axis = _angles(rng), _axis(rng)
-        xyz = rng.uniform(-1, 1, 3) * (rng.random(3) < 0.6)
+        xyz = size * rng.uniform(-1, 1, 3) * (rng.random(3) < 0.6)
         lines += [
             f'<joint name="joint{i}" type="{kind}"><parent link="link{parent}"/><child link="link{i}"/>',
             f'<origin xyz="{_text(xyz)}" rpy="{_text(rpy)}"/><axis xyz="{_text(axis)}"/>',

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from robots_at_hand import READY, checker_among, problem_of
+from robots_at_hand import READY, checker_among, maker_of, problem_of
 from robots_at_hand import panda as load_panda
 
 from benchmarks.problems import load_golden, load_problems, missing_data, robot_files
 from gpu_planners.arm import CollisionChecker, CollisionWorld, MotionCheck, load_urdf
+from gpu_planners.arm.spaces.interface import FREE
 from gpu_planners.datasets.furniture import FAMILIES
 from gpu_planners.errors import DeviceError, ObstacleError, SettingsError
 
@@ -118,6 +119,40 @@ def least_clearance(checker, start, end, far=0.01, every=8):
     ends = checker.clearances(q[::every], up_to=far) < far
     near = np.repeat(ends[:-1] | ends[1:], every)
     return checker.clearances(q[:-1][near], up_to=far).min(initial=far)
+
+
+@pytest.mark.parametrize("name", ["panda", "ur5"])
+def test_what_is_free_in_parts_is_free_whole(name):
+    """Motions that nearly touch, found by the margin: as a search proves them, in parts or from the other end, which
+    looks at other places."""
+    from gpu_planners.arm.collision import checker as compiled
+
+    robot, rng, accepted, given_up = maker_of(name).model, np.random.default_rng(8), 0, 0
+    checker = checker_among(robot, problem_of(name, "shelf")[1])
+    q = rng.uniform(robot.lower, robot.upper, (2000, robot.dof))
+    q = q[checker.configurations_valid(q)][:300]
+    a, b = (each.astype(np.float32) for each in (q, np.clip(q + rng.normal(0, 0.4, q.shape), robot.lower, robot.upper)))
+    mode, step = checker.motion_args
+
+    def proven(a, b):
+        verdicts = np.empty(len(a), dtype=np.uint8)
+        compiled._motions_valid(a, b, 1, np.int32(mode), step, checker.packed_scene, verdicts)
+        return (verdicts == FREE).all()
+
+    for i in [i for i in range(len(a)) if proven(a[i : i + 1], b[i : i + 1])][:25]:
+        shares = np.linspace(0, 1, 9, dtype=np.float32)[:, None]
+        places = a[i] + shares * (b[i] - a[i])
+        places[-1] = b[i]
+        for ends in ((places[:-1], places[1:]), (places[::4][:-1], places[::4][1:]), (b[i : i + 1], a[i : i + 1])):
+            margins = [0.0, 0.5]
+            for _ in range(16):  # to within 8 micrometres of touching
+                checker.margin = sum(margins) / 2
+                margins[0 if proven(*ends) else 1] = checker.margin
+            checker.margin = margins[0]
+            assert checker.motions_valid(a[i : i + 1], b[i : i + 1])[0], (i, checker.margin)
+            accepted, given_up = accepted + 1, given_up + (not proven(a[i : i + 1], b[i : i + 1]))
+        checker.margin = 0.0
+    assert accepted > 60 and given_up > 3
 
 
 @pytest.mark.parametrize(

@@ -93,12 +93,13 @@ TOLERANCES = {"thin": (0.002, 0.02), "wide": (0.2, 0.4)}
 
 
 def motions(pair, rule, q, rng, size, count=100):
-    """(N, dof) ends of motions, of some length each, that begin and end where the rule is kept."""
-    robot = pair.robot
-    a, good = rule.project(q + 0.3 * rng.normal(size=(count, robot.dof)))
+    """(N, dof) ends of motions within the limits, of some length each, that begin and end where the rule is kept."""
+    low, high = pair.robot.lower, pair.robot.upper
+    a, good = rule.project(np.clip(q + 0.3 * rng.normal(size=(count, pair.robot.dof)), low, high))
     a = a[good]
     way = rng.normal(size=a.shape)
-    b, found = rule.project(a + size * rng.random((len(a), 1)) * way / np.linalg.norm(way, axis=1)[:, None])
+    ahead = a + size * rng.random((len(a), 1)) * way / np.linalg.norm(way, axis=1)[:, None]
+    b, found = rule.project(np.clip(ahead, low, high))
     return a[found], b[found]
 
 

@@ -16,7 +16,7 @@ from ...parallel.threads import in_parts, one_thread
 from ...settings import Setting
 from ..robot.model import RobotModel
 from ..spaces.configurations import as_bools, check_policy, narrow, narrow_motions, new_array
-from ..spaces.interface import FREE, NOT_FINITE, MotionCheck, Packed, SceneParts, Space, finite, motion_verdict
+from ..spaces.interface import FREE, NOT_FINITE, InParts, MotionCheck, Packed, SceneParts, Space, finite, motion_verdict
 from .certify import clear_speeds, in_ranges, pair_distance, verdict
 from .forward import place_robot
 from .motions import motion_valid  # noqa: F401 - registers itself as the arm's motion_free
@@ -34,7 +34,7 @@ MARGIN = Setting(0.0, "Distance kept from obstacles", 0.0, 100.0, unit="metres")
 
 
 @checked(ConfigurationError, SettingsError)
-class CollisionChecker:
+class CollisionChecker(InParts):
     """Exact checks of whole configurations and motions of one robot in one world.
 
     The world may change between queries, or another one take its place (`checker.world = other`); the next check packs
@@ -78,7 +78,6 @@ class CollisionChecker:
         self._warm = False
         self._packed_version: tuple | None = None
         self._parts: Any = None  # SceneParts
-        self._joined: tuple = None, None  # the parts that were joined last, and what came of it
         self._sent: Packed | None = None  # the scene that the device has
         self._cuda: Any = None  # a CudaChecker
         if self.device != "cpu":
@@ -163,14 +162,6 @@ class CollisionChecker:
             self._parts, self._packed_version = self._scenes.pack(self.world.pieces, self.margin), version
         return self._parts
 
-    @property
-    def packed_scene(self) -> Packed:
-        """`scene_parts` in one piece."""
-        parts = self.scene_parts
-        if self._joined[0] is not parts:
-            self._joined = parts, parts.joined()
-        return self._joined[1]
-
     def _send(self, scene):
         """Bring a packed scene to the device, if it has another one."""
         if self._cuda and self._sent is not scene:
@@ -228,12 +219,14 @@ class CollisionChecker:
         self._cuda.judge(q, verdicts, stream)
 
     def motions_valid(self, q_from: ArrayLike, q_to: ArrayLike, not_finite: str = "error") -> np.ndarray:
-        """(N, dof), (N, dof) -> (N,) bool: is each straight motion free, ends included, by the checker's `motion`?"""
+        """(N, dof), (N, dof) -> (N,) bool: is each straight motion free, ends included, by the checker's `motion`?
+
+        What a planner has proven with this checker, in parts as it may be, is free here, too."""
         heed()
         refuse_forked()
         check_policy(not_finite)
         ends, scene = narrow_motions(q_from, q_to, self.robot, self.device, self._room), self.packed_scene
-        mode, step = self.motion_args
+        mode, step = self.motion.whole
         if self._cuda:
             self._send(scene)
             verdicts = self._cuda.motions_valid(*ends, mode, step)

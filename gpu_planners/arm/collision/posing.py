@@ -11,7 +11,7 @@ import numpy as np
 
 from ...device import lean_njit
 from ...ranges import GREATEST_LENGTH, ROUNDOFF
-from ..geometry.poses import POSE, compose, load
+from ..geometry.poses import POSE, compose, load, moved
 from ..geometry.support_table import MISSED
 from ..robot.placing import RIGHT, given_place, given_pose
 from .broad_phase import FAR_AWAY, GROUP
@@ -54,7 +54,7 @@ def read_poses(k, given, rows, pieces):
     for p in range(len(pieces.places)):
         m = pieces.places[p, 0]
         T, skin = placed_piece(p, rows[k, m], pieces)
-        x, y, z = ball_centre(p, T, pieces)
+        x, y, z = moved(T, pieces.local[p, POSE], pieces.local[p, POSE + 1], pieces.local[p, POSE + 2])
         away = math.sqrt(x * x + y * y + z * z) - pieces.local[p, POSE + 3]
         if skin > GREATEST_SKIN and away - origin[3] - origin[4] - skin <= 0:
             return 4 * m + COARSE
@@ -79,17 +79,6 @@ def placed_piece(p, row, pieces):
 
 
 @lean_njit
-def ball_centre(p, T, pieces):
-    """-> x, y, z of the centre of the ball around piece p at pose T."""
-    cx, cy, cz = pieces.local[p, POSE], pieces.local[p, POSE + 1], pieces.local[p, POSE + 2]
-    return (
-        T[0] * cx + T[1] * cy + T[2] * cz + T[9],
-        T[3] * cx + T[4] * cy + T[5] * cz + T[10],
-        T[6] * cx + T[7] * cy + T[8] * cz + T[11],
-    )
-
-
-@lean_njit
 def pose_scene(rows, floats, pieces, obstacles):
     """Write obstacles at the poses `rows`, (M, POSE), into a scene's floats. obstacles: convex shapes of the scene"""
     first_ball = pieces.groups[0]
@@ -100,7 +89,8 @@ def pose_scene(rows, floats, pieces, obstacles):
             floats[head + i] = T[i]
         skin += pieces.robot[4]
         floats[head + SKIN] = skin
-        floats[ball], floats[ball + 1], floats[ball + 2] = ball_centre(p, T, pieces)
+        centre = pieces.local[p, POSE], pieces.local[p, POSE + 1], pieces.local[p, POSE + 2]
+        floats[ball], floats[ball + 1], floats[ball + 2] = moved(T, *centre)
         floats[ball + 3] = pieces.local[p, POSE + 3] + skin
     at, count = pieces.groups[1], obstacles
     below, leaves = first_ball, True  # what the boxes of the level are around

@@ -205,7 +205,7 @@ class SceneBatch(Sequence):
         if shape != other:
             raise ConfigurationError("q_from and q_to must have the same shape")
         ends = narrow_motions(a, b, self.robot, self.device)
-        return self._shaped(self._scenes.motions(*ends, *self._base.motion_args), not_finite, shape, q_from=a, q_to=b)
+        return self._shaped(self._scenes.motions(*ends, *self._base.motion.whole), not_finite, shape, q_from=a, q_to=b)
 
     def _narrow(self, rows):
         return narrow(rows, self.robot, "q", self.device)

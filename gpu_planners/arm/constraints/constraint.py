@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from ...arguments import checked, instance, numbers
 from ...errors import ConfigurationError, RobotDescriptionError, SettingsError, shown
+from ..collision.reach import joint_ranges
 from ..robot.model import RobotModel
 from .pair import PairPart, Part
 from .parts import JointPart, PointPart, TiltPart, TurnPart
@@ -21,7 +22,8 @@ from .volume import FARTHEST, Volume, rotation
 ROUNDING = 1e-9  # m and rad: what exceeds a part by less keeps it
 LEAST_ANGLE = 1e-3  # rad: least tolerance
 GREATEST_TILT = 3.1  # rad
-HALVINGS = 9  # of a motion, before it is given up as not proven
+HALVINGS = 14  # of a motion, before it is given up: more than a search makes of what it proves, in parts, at once
+PIECE = 4096  # intervals that are looked at at once
 NEWTON = 20  # steps of a projection at most
 DAMPING = 1e-6  # of its normal equations
 LONGEST = 1.0  # L2 of a step of a projection, rad or m
@@ -58,7 +60,8 @@ class Constraint:
     def kept(self, q_from: ArrayLike, q_to: ArrayLike) -> np.ndarray:
         """(N,) bool: are straight motions (N, dof) proven to keep it all along?
 
-        False where a configuration on the way does not keep it, and where no proof is found in 2^HALVINGS parts.
+        False where a configuration on the way does not keep it, where a joint that slides is 1 mm beyond where it may
+        stand, and where no proof is found in 2^HALVINGS parts.
         """
         q_from, q_to = self._rows("q_from", q_from), self._rows("q_to", q_to)
         if len(q_from) != len(q_to):
@@ -69,27 +72,35 @@ class Constraint:
         """`kept`, of all motions near the straight ones that change each part's x by its `spares` (parts,) at most."""
         way, moves = q_to - q_from, np.abs(q_to - q_from)
         ends = [self._measured(q, way) for q in (q_from, q_to)]
-        good = np.ones(len(way), dtype=bool)
+        good = self._in_ranges(q_from) & self._in_ranges(q_to)
         for end in ends:
             good &= self._greatest(end) <= ROUNDING
-        rows, begin, length = np.flatnonzero(good), np.zeros(int(good.sum())), 1.0
-        a, b = ([x[rows] for x in end] for end in ends)
-        for halving in range(HALVINGS + 1):
+        rows, whole = np.flatnonzero(good), int(good.sum())
+        waiting = _pieces(rows, np.zeros(whole), *([x[rows] for x in end] for end in ends), 1.0)
+        while waiting:  # the last one first, so that few wait
+            rows, begin, a, b, length = waiting.pop()
             bounds = [part.bound(moves[rows] * length, *x, spare) for part, *x, spare in zip(self.parts, a, b, spares)]
-            left = ~(np.max(bounds, axis=0) <= ROUNDING) if len(rows) else np.zeros(0, dtype=bool)
+            left = good[rows] & ~(np.max(bounds, axis=0) <= ROUNDING)
             rows, begin, a, b = rows[left], begin[left], [x[left] for x in a], [x[left] for x in b]
-            if not len(rows) or halving == HALVINGS:
-                break
+            if length <= 0.5**HALVINGS:
+                good[rows] = False
+            if not len(rows) or length <= 0.5**HALVINGS:
+                continue
             length /= 2
-            q = q_from[rows] + (begin + length)[:, None] * way[rows]
-            middle = self._measured(q, way[rows])
+            middle = self._measured(q_from[rows] + (begin + length)[:, None] * way[rows], way[rows])
             good[rows[self._greatest(middle) > ROUNDING]] = False
             some = good[rows]
             rows, begin = np.tile(rows[some], 2), np.concatenate([begin[some], begin[some] + length])
             a, b, middle = ([x[some] for x in each] for each in (a, b, middle))
             a, b = ([np.concatenate(pair) for pair in zip(*two)] for two in ((a, middle), (middle, b)))
-        good[rows] = False
+            waiting += _pieces(rows, begin, a, b, length)
         return good
+
+    def _in_ranges(self, q):
+        """(N,) bool: do all joints that slide lie where the levers hold?"""
+        slides = self.robot.frames["joint"][self.robot.frames["prismatic"]]
+        low, high = joint_ranges(self.robot)[:, slides]
+        return ((q[:, slides] >= low) & (q[:, slides] <= high)).all(axis=1)
 
     def _measured(self, q, way):
         return [part.along(q, way) if isinstance(part, PairPart) else part.measure(q) for part in self.parts]
@@ -136,6 +147,12 @@ class Constraint:
         """A text on each part that a configuration (dof,) does not keep, "" where it keeps all."""
         q = numbers("q", q, (self.robot.dof,), ConfigurationError).astype(float)
         return "; ".join(part.told(q) for part in self.parts if float(part.excess(part.measure(q[None]))[0]) > ROUNDING)
+
+
+def _pieces(rows, begin, a, b, length):
+    """Intervals (n,), which begin there, with what is measured at their ends, PIECE at a time."""
+    cuts = [slice(i, i + PIECE) for i in range(0, len(rows), PIECE)]
+    return [(rows[cut], begin[cut], [x[cut] for x in a], [x[cut] for x in b], length) for cut in cuts]
 
 
 @checked()

@@ -1,9 +1,8 @@
 """Is a motion proven to keep a constraint? In compiled code, on the CPU and CUDA; the mathematics is that of `parts`.
 
 `kept` proves a motion interval by interval: where an interval is too long, half of it is tried. On CUDA each lane has a
-part of the motion. float32 misplaces a point by less than a few micrometres, so what is kept stays SLACK within its
-limit; only a motion whose end lies nearer to a limit than that, such as a start on the edge of a box, may come as near
-as that end.
+part of the motion. What is kept stays so far within its limit as float32 may be off (`record`); only a motion whose end
+lies nearer to a limit than that, such as a start on the edge of a box, may come as near as that end.
 """
 
 import math
@@ -46,7 +45,6 @@ from .record import (
 )
 
 KEPT = 3  # a hint for `motion_free` beside those of `interface`: the motion is known to keep the constraint
-SLACK = np.float32(5e-6)  # m or rad that motions stay within what a constraint allows: more than float32 is off
 SHORTEST = np.float32(0.999 / 512)  # part of a motion: a shorter interval is given up as not proven
 QUARTER = np.float32(np.pi / 2)
 OF_CONE = np.float32(CONE)
@@ -141,13 +139,13 @@ def measured(rule, stage, dof):
     for k in range(rule.parts):
         limit = 2 * ENDS_X * rule.parts + PER_PART * k + 2
         part, first = read_part(rule.ints, HEAD + PART * k), ENDS_X * (rule.parts + k)
-        excess = measure(rule, part, rule.q, first)
+        excess, slack = measure(rule, part, rule.q, first), item(rule.floats, part.floats - 1)
         if part.kind == PLACE:
             set_item(rule.work, first + 3, pair_bend(rule, part, dof))
         if stage < 2:
-            if not excess <= SLACK:
+            if not excess <= slack:
                 return False
-            set_item(rule.work, limit, max(excess, -SLACK if stage == 0 else item(rule.work, limit)))
+            set_item(rule.work, limit, max(excess, -slack if stage == 0 else item(rule.work, limit)))
         elif not excess <= item(rule.work, limit):
             return False
     return True

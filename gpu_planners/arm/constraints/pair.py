@@ -106,11 +106,12 @@ class PairPart:
     def _placed(self, q):
         """Poses (N, all frames, 4, 4); (N, 4, 4) where `other` should be, and where it is."""
         poses = poses_of_frames(self.robot, q, self.frames)
-        wanted, there = ((poses[:, c.tip] if c.tip >= 0 else np.eye(4)) @ T for c, T in zip(self.chains, self._ends))
+        wanted, there = ((poses[:, c.tip] if c.tip >= 0 else np.eye(4)) @ T for c, T in zip(self.chains, self.ends))
         return poses, np.broadcast_to(wanted, (len(q), 4, 4)), np.broadcast_to(there, (len(q), 4, 4))
 
     @property
-    def _ends(self):
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """(4, 4) in the frame that carries `link` where `other` should be, and its own in the frame that carries it."""
         return self.held, self.T_frame_other
 
     def _seen(self, poses, vectors):

@@ -304,8 +304,11 @@ class JointPart:
     """A joint between two values; of one that turns without end, at any number of turns. x: (1,) rad or m"""
 
     def __init__(self, robot: RobotModel, joint: int, lower: float, upper: float) -> None:
-        self.robot, self.joint, self.lower, self.upper = robot, joint, lower, upper
-        self.endless = bool(robot.continuous[joint])
+        self.robot, self.joint = robot, joint
+        self.endless = bool(robot.continuous[joint]) and upper - lower < 2 * np.pi
+        if robot.continuous[joint] and not self.endless:  # each value lies between them, at some turn
+            lower, upper = -np.inf, np.inf
+        self.lower, self.upper = lower, upper
         self.centre = (lower + upper) / 2 if np.isfinite([lower, upper]).all() else 0.0
         self.margin = min(MARGIN * (upper - lower) / 2, MOST_MARGIN)
         self._slope = np.zeros((1, robot.dof))

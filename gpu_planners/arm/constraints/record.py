@@ -1,24 +1,27 @@
 """A constraint as compiled code reads it: a float32 and an int32 array, which lie before the scene of a checker.
 
 The ints begin with a RuleHead and a PartRecord for each part; where these say, the floats hold each part's numbers, of
-the frame that carries its link (`parts` says what each measures).
+the frame that carries its link (`parts` says what each measures). Before them stands how far float32 may be off.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from ...parallel.layout import reader
 from ...parallel.memory import item  # noqa: F401 - for `reader`
+from ...ranges import ROUNDOFF
+from ..collision.reach import carrying_levers, joint_ranges, skin
 from ..spaces.interface import Packed
-from .pair import AttitudePart, PairPart, Part
-from .parts import JointPart, TiltPart, TurnPart
+from .pair import AttitudePart, PairPart, Part, PlacePart
+from .parts import JointPart, PointPart, TiltPart, TurnPart
 from .volume import MARGIN, MOST_MARGIN
 
 POINT, TILT, VECTOR, EULER, JOINT, PLACE, ATTITUDE = range(7)  # kinds of parts
 WHOLE = 32  # records are so many numbers long, or twice, ...: scenes begin where memory is read in one go
 ROUND_UP = 1 + 1e-5  # levers cover their own rounding
-LESS = 5e-6  # m: the tolerance of two points is smaller in float32 than it is, since both are rounded
+BESIDE = 12  # roundings of where a volume is, and of its sides
 
 
 class RuleHead(NamedTuple):
@@ -73,6 +76,7 @@ def packed_rule(parts: tuple[Part, ...], origin: np.ndarray) -> Packed:
     floats: list[float] = []
     for k, part in enumerate(parts):
         kind, frame, number, extra, numbers = _record(part, origin, ints, floats)
+        floats.append(_misplaced(part, origin))
         ints[HEAD + PART * k : HEAD + PART * (k + 1)] = PartRecord(kind, len(floats), frame, number, extra)
         floats += numbers
     ints += [0] * (-len(ints) % WHOLE)
@@ -112,7 +116,7 @@ def _record(part, origin, ints, floats):
 
 
 def _pair(part, origin):
-    tips, ends = [chain.tip for chain in part.chains], (part.held, part.T_frame_other)
+    tips, ends = [chain.tip for chain in part.chains], part.ends
     frames = *tips, part.common
     if isinstance(part, AttitudePart):
         rotations = [T[:3, :3].ravel() for T in ends]
@@ -121,8 +125,34 @@ def _pair(part, origin):
     levers = np.zeros(len(part.robot.frames))
     for chain in part.chains:
         levers[chain.frames] = chain.levers * ROUND_UP
-    # points are off by a rounding each
-    return PLACE, *frames, [*first, *second, part.tolerance - LESS, *levers]
+    return PLACE, *frames, [*first, *second, part.tolerance, *levers]
+
+
+def _misplaced(part, origin):
+    """Metres or rad by which what compiled code measures of a part may be off."""
+    robot = part.robot
+    if isinstance(part, JointPart):
+        return ROUNDOFF * 8 * float(np.abs(joint_ranges(robot)[:, part.joint]).max() + 2 * np.pi)
+    if isinstance(part, PlacePart):
+        return sum(_skin(robot, c.tip, float(np.linalg.norm(T[:3, 3]))) for c, T in zip(part.chains, part.ends))
+    if isinstance(part, AttitudePart):
+        return sum(_turned(robot, chain.tip) for chain in part.chains)
+    if not isinstance(part, PointPart):
+        return _turned(robot, part.frame)
+    in_frame = part.T_frame_link[:3, :3] @ part.point + part.T_frame_link[:3, 3]
+    far = [np.linalg.norm(volume.pose[:3, 3] - origin) + volume.farthest_side for volume in part.volumes]
+    return _skin(robot, part.frame, float(np.linalg.norm(in_frame))) + ROUNDOFF * BESIDE * max(far)
+
+
+def _skin(robot, frame, radius):
+    return skin(robot, carrying_levers(robot, frame, radius))
+
+
+def _turned(robot, frame):
+    """Of a direction: a point at a distance of 1 from its frame, whose frames lie on each other."""
+    levers = carrying_levers(robot, frame, 0.0)
+    turns, nowhere = ~robot.frames["prismatic"][levers.frames], np.zeros(len(levers.frames))
+    return skin(robot, replace(levers, farthest=1.0, radius=1.0, lever=turns.astype(float), origins=nowhere))
 
 
 def work_size(parts: int, dof: int) -> int:

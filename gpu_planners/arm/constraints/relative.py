@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...arguments import checked, number, numbers
-from ...errors import ConfigurationError
+from ...arguments import checked, number, numbers, whole
+from ...errors import ConfigurationError, shown
 from ..robot.inverse_kinematics import judge_of
 from ..robot.model import RobotModel
 from ..robot.tip import Tip
@@ -53,7 +53,7 @@ class RelativePose(Constraint):
         q, stays = self._rows("q", q), self.link if held is None else held
         judge = judge_of(self.robot, checker)
         if stays not in (self.link, self.other):
-            raise ConfigurationError(f"held is '{stays}'; allowed: '{self.link}' or '{self.other}'")
+            raise ConfigurationError(f"held is {shown(stays)}; allowed: '{self.link}' or '{self.other}'")
         brought, T = (self.other, self.pose) if stays == self.link else (self.link, np.linalg.inv(self.pose))
         if not len(q) or self.robot.link_frame[self.robot.link_index(brought)] < 0:
             found = q
@@ -84,7 +84,7 @@ class RelativePose(Constraint):
 
         checker: as of `closed`; seed_q: default: the middle of the limits; solutions: how many, at most
         """
-        number("solutions", solutions, 1, SOLUTIONS**2)
+        solutions = whole("solutions", solutions, 1, SOLUTIONS**2)
         robot, T = self.robot, rigid("T_root_link", T_root_link)
         judge_of(robot, checker)
         seed = (robot.lower + robot.upper) / 2 if seed_q is None else numbers("seed_q", seed_q, (robot.dof,))

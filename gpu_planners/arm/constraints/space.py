@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from ...arguments import checked
 from ...errors import SettingsError, shown
 from ..collision.packing import pack_robot
-from ..collision.reach import joint_reach
-from ..spaces.interface import KEEPING, Packed, SceneParts, register
+from ..collision.reach import joint_ranges, joint_reach
+from ..spaces.interface import KEEPING, InParts, Packed, SceneParts, register
 from .constraint import Constraint
 from .keeping import kept_and_free
 from .measures import KeepingScratch
@@ -21,7 +21,7 @@ register(KeepingScratch, "cpu", kept_and_free)
 
 
 @checked()
-class KeepingChecker:
+class KeepingChecker(InParts):
     """A CollisionChecker whose motions keep a constraint, too.
 
     RRT-Connect takes it as it takes others, which is what its `constraints` make; so does `time_parameterize`, so that
@@ -37,7 +37,6 @@ class KeepingChecker:
         self.robot, self.base, self.constraint, self._thickness = checker.robot, checker, constraint, thickness
         self._spares = [0.0] * len(constraint.parts)
         self._parts: tuple[Any, Any] = (None, None)  # of the checker's scene, and with the constraint before it
-        self._joined: tuple[Any, Any] = (None, None)
         self._sent: tuple[Any, Any] = (None, None)
         if thickness:
             reach = joint_reach(self.robot)
@@ -114,14 +113,6 @@ class KeepingChecker:
             self._parts = inner, SceneParts(own, inner.shared, ints_of)
         return self._parts[1]
 
-    @property
-    def packed_scene(self) -> Packed:
-        """`scene_parts` in one piece."""
-        parts = self.scene_parts
-        if self._joined[0] is not parts:
-            self._joined = parts, parts.joined()
-        return self._joined[1]
-
     def new_scratch(self) -> KeepingScratch:
         """What one CPU thread of compiled code needs for a check."""
         work = np.empty(work_size(len(self.constraint.parts), self.robot.dof), dtype=np.float32)
@@ -156,6 +147,13 @@ def check_robot(constraint: Constraint, robot: Any) -> None:
     same = getattr(robot, "joint_names", None) == own.joint_names
     if not same or not all(np.array_equal(getattr(own, part), getattr(robot, part)) for part in _MOVES):
         raise SettingsError("constraints are of another robot than the checker's; allowed: those of its RobotModel")
+    slides = own.frames["joint"][own.frames["prismatic"]]
+    (low, high), (lower, upper) = (joint_ranges(each)[:, slides] for each in (own, robot))
+    for k in slides[(lower < low) | (upper > high)]:  # levers are those of the constraint's robot
+        raise SettingsError(
+            f"joint '{own.joint_names[k]}' of the checker's robot slides farther than that of the constraints' robot; "
+            "allowed: constraints of a RobotModel whose limits are as wide"
+        )
 
 
 _MOVES = "frames", "T_parent_base"  # of a RobotModel: where a configuration puts its links

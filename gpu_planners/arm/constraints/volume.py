@@ -36,6 +36,12 @@ class Volume:
     radius: float
     margin: float
 
+    @property
+    def farthest_side(self) -> float:
+        """Metres from the frame's origin, of the side that is farthest from it."""
+        ball = self.radius if np.isfinite(self.radius) else 0.0
+        return float(np.abs([*self.planes[:, 3], *self.rounds[:, 2], ball]).max())
+
     @staticmethod
     def box(lower: ArrayLike, upper: ArrayLike, pose: ArrayLike = np.eye(4)) -> "Volume":
         """Between lower and upper (3,) of the frame, metres; -inf or inf where it does not end."""

@@ -19,6 +19,7 @@ NOT_FREE, FREE, NOT_FINITE = range(3)  # verdicts, uint8
 NOTHING, END_FREE, REFUSED = range(3)  # hints for `motion_free`
 CONTINUOUS, WORKSPACE, JOINT, COUNT = range(4)  # modes of MotionCheck
 MODES = {"continuous": CONTINUOUS, "workspace": WORKSPACE, "joint": JOINT, "count": COUNT}
+FINER = 128  # times that a proof of a whole motion goes on, where a search gives its parts up
 LARGEST = np.float32(3e38)  # a float32 beyond is infinite
 
 
@@ -47,6 +48,13 @@ class MotionCheck(Described):
         """(mode, step) as compiled code takes them."""
         return MODES[self.mode], np.float32(self.step)
 
+    @property
+    def whole(self) -> tuple[int, np.float32]:
+        """`compiled` for checks of whole motions. Searches prove them in parts and in either direction, so from other
+        places, where an obstacle that is nearly touched may be passed; a check that gives up later passes it, too."""
+        mode, step = self.compiled
+        return mode, np.float32(step / FINER) if mode == CONTINUOUS else step
+
 
 class Packed(NamedTuple):
     """All constant data of a robot and its obstacles. floats: (n,) float32; ints: (m,) int32; see each space."""
@@ -71,6 +79,21 @@ class SceneParts(NamedTuple):
         """The scene in one piece."""
         ints = self.ints_of(self.own.ints, len(self.own.floats), len(self.own.ints))
         return Packed(np.concatenate([self.own.floats, self.shared.floats]), np.concatenate([ints, self.shared.ints]))
+
+
+class InParts:
+    """A checker whose packed scene is made of its `scene_parts`."""
+
+    scene_parts: Any
+    _joined: tuple[Any, Any] = None, None  # the parts that were joined last, and what came of it
+
+    @property
+    def packed_scene(self) -> Packed:
+        """`scene_parts` in one piece."""
+        parts = self.scene_parts
+        if self._joined[0] is not parts:
+            self._joined = parts, parts.joined()
+        return self._joined[1]
 
 
 class Robot(Protocol):

@@ -71,6 +71,9 @@ def _rules(message, robot, frames, what):
     if not len(names) == len(low) == len(high):
         text = f"{what} has {len(names)} joint_names, {len(low)} joint_lower and {len(high)} joint_upper"
         raise RequestError(codes.FAILURE, f"{text}; allowed: as many of each")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if list(names).count(name) > 1)
+        raise RequestError(codes.FAILURE, f"{what} has joint '{twice}' twice in joint_names; allowed: once")
     if names:
         rules.append(JointRange(robot, dict(zip(names, zip(low, high)))))
     return rules
