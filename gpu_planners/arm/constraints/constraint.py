@@ -74,7 +74,7 @@ class Constraint:
         ends = [self._measured(q, way) for q in (q_from, q_to)]
         good = self._in_ranges(q_from) & self._in_ranges(q_to)
         for end in ends:
-            good &= self._greatest(end) <= ROUNDING
+            good &= self._greatest(end, spares) <= ROUNDING
         rows, whole = np.flatnonzero(good), int(good.sum())
         waiting = _pieces(rows, np.zeros(whole), *([x[rows] for x in end] for end in ends), 1.0)
         while waiting:  # the last one first, so that few wait
@@ -88,7 +88,7 @@ class Constraint:
                 continue
             length /= 2
             middle = self._measured(q_from[rows] + (begin + length)[:, None] * way[rows], way[rows])
-            good[rows[self._greatest(middle) > ROUNDING]] = False
+            good[rows[self._greatest(middle, spares) > ROUNDING]] = False
             some = good[rows]
             rows, begin = np.tile(rows[some], 2), np.concatenate([begin[some], begin[some] + length])
             a, b, middle = ([x[some] for x in each] for each in (a, b, middle))
@@ -105,8 +105,8 @@ class Constraint:
     def _measured(self, q, way):
         return [part.along(q, way) if isinstance(part, PairPart) else part.measure(q) for part in self.parts]
 
-    def _greatest(self, measured):
-        return np.max([part.excess(x) for part, x in zip(self.parts, measured)], axis=0)
+    def _greatest(self, measured, spares):
+        return np.max([part.excess(x) + spare for part, x, spare in zip(self.parts, measured, spares)], axis=0)
 
     def project(self, q: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Configurations near q (N, dof), within the joint limits, that keep it -> (N, dof), and (N,) bool: was one
