@@ -22,7 +22,8 @@ from .volume import FARTHEST, Volume, rotation
 ROUNDING = 1e-9  # m and rad: what exceeds a part by less keeps it
 LEAST_ANGLE = 1e-3  # rad: least tolerance
 GREATEST_TILT = 3.1  # rad
-HALVINGS = 14  # of a motion, before it is given up: more than a search makes of what it proves, in parts, at once
+HALVINGS = 9  # of a motion with others near it, before it is given up
+OF_WHOLE = 12  # of a motion alone: a search gives up at 9 halvings of each of up to 8 parts
 PIECE = 4096  # intervals that are looked at at once
 NEWTON = 20  # steps of a projection at most
 DAMPING = 1e-6  # of its normal equations
@@ -61,7 +62,7 @@ class Constraint:
         """(N,) bool: are straight motions (N, dof) proven to keep it all along?
 
         False where a configuration on the way does not keep it, where a joint that slides is 1 mm beyond where it may
-        stand, and where no proof is found in 2^HALVINGS parts.
+        stand, and where no proof is found in 2^OF_WHOLE parts.
         """
         q_from, q_to = self._rows("q_from", q_from), self._rows("q_to", q_to)
         if len(q_from) != len(q_to):
@@ -72,6 +73,7 @@ class Constraint:
         """`kept`, of all motions near the straight ones that change each part's x by its `spares` (parts,) at most."""
         way, moves = q_to - q_from, np.abs(q_to - q_from)
         ends = [self._measured(q, way) for q in (q_from, q_to)]
+        least = 0.5 ** (HALVINGS if any(spares) else OF_WHOLE)
         good = self._in_ranges(q_from) & self._in_ranges(q_to)
         for end in ends:
             good &= self._greatest(end, spares) <= ROUNDING
@@ -82,9 +84,9 @@ class Constraint:
             bounds = [part.bound(moves[rows] * length, *x, spare) for part, *x, spare in zip(self.parts, a, b, spares)]
             left = good[rows] & ~(np.max(bounds, axis=0) <= ROUNDING)
             rows, begin, a, b = rows[left], begin[left], [x[left] for x in a], [x[left] for x in b]
-            if length <= 0.5**HALVINGS:
+            if length <= least:
                 good[rows] = False
-            if not len(rows) or length <= 0.5**HALVINGS:
+            if not len(rows) or length <= least:
                 continue
             length /= 2
             middle = self._measured(q_from[rows] + (begin + length)[:, None] * way[rows], way[rows])
