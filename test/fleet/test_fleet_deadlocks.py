@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 from fleet_oracle import MODELS, free_tiles, joint_optimum, random_query
 
+from benchmarks.fleet_lanes import by_steps, cases
 from gpu_planners.fleet import Settings, conflicts
 from gpu_planners.fleet.fields.next_hops import ground_of
 from gpu_planners.fleet.plan.turns import lanes_of, narrow_tiles
 from gpu_planners.fleet.step import deadlock
 from gpu_planners.grid import FleetPlanner, GridMap
+
+LONGEST_WAIT = 400  # steps for an errand, on maps where up to half of all tiles are taken
 
 
 def fleet_on(free, starts, motion, following, **settings):
@@ -166,14 +169,22 @@ def test_three_at_a_junction_are_out_of_it_soon_while_others_are_busy_elsewhere(
     goals = starts.copy()
     goals[:3] = [1, 4], [1, 2], [1, 3]
     fleet = fleet_on(free, starts, "four", True)
-    for _ in range(40):
+    for _ in range(2 * 11):  # twice the optimum
         fleet.step(goals)
         there = (fleet.positions == goals).all(axis=1)
         if there[:3].all():
             return
         busy = np.flatnonzero(there[3:]) + 3
         goals[busy] = hall[rng.integers(len(hall), size=len(busy))]
-    raise AssertionError(f"after 40 steps they are at {fleet.positions[:3].tolist()}")
+    raise AssertionError(f"after twice the optimum they are at {fleet.positions[:3].tolist()}")
+
+
+@pytest.mark.parametrize(("name", "free", "agents"), cases(), ids=[f"{case[0]}, {case[2]}" for case in cases()])
+def test_nobody_waits_long_on_the_maps_of_the_benchmark(name, free, agents):
+    fleet = FleetPlanner(GridMap(free.astype(np.uint8), 4), "turning", "cpu", Settings(following=False))
+    _, longest, walked = by_steps(fleet, np.argwhere(free), agents, 450, 0.0)
+    assert conflicts(walked, ~free, following=False) == []
+    assert longest <= LONGEST_WAIT, name
 
 
 def test_lanes_and_what_is_narrow_are_known_from_the_map():
