@@ -18,6 +18,7 @@ HEADINGS = {
     "off_um": "off, um",
     "wrong": "wrong",
     "plan_cpu_ms": "plan, CPU ms",
+    "driven": "driven, m",
     "timed_cpu_ms": "timed, CPU ms",
     "subject": "who",
     "rate": "median /s",
