@@ -680,6 +680,7 @@ WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what 
         (lambda: __import__("trimesh").creation.box(), "mesh"),
         (lambda: [shape()], "shapes"),
         ([1], "rows cols costs"),
+        (lambda: RuntimeError("lost"), "errors.is_device_lost.error"),
         ([[0.0, 0.0], [0.5, 0.5]], "path"),
         ([1.0, 1.0], "velocity acceleration"),
         ([10.0, 10.0], "jerk"),
