@@ -554,7 +554,7 @@ WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what 
             "BlockPlanner.plan.executor BlockPlanner.plan.devices rrt_connect.solve_batch.executor "
             "rrt_connect.solve_batch.devices batch.solve_batch.headings batch.solve_batch.speeds "
             "loader.load_urdf.srdf Ranks.communicator BlockPlanner.settings settings speeds ranks roadmap "
-            "executor progress told",
+            "executor progress told FleetPlanner.take_zones.zones",
         ),
         ([[0.0, 0.0]], "rrt_connect.solve_batch.starts"),
         ([[0.5, 0.5]], "rrt_connect.solve_batch.goals GridMap.tiles_of.points GridMap.places_of.points"),
@@ -654,10 +654,11 @@ WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what 
         (
             TILES,
             "FleetPlanner.distances.places FleetPlanner.distances.goals FleetPlanner.has_fields.goals "
-            "FleetPlanner.parts.places Task.errands",
+            "FleetPlanner.parts.places FleetPlanner.plan_fields.goals Task.errands",
         ),
         ("one", "Dispatcher.cancel.id Dispatcher.reprioritise.id Dispatcher.state.id Dispatcher.remove.robot"),
         (["a", "b"], "Dispatcher.assign.robots"),
+        (lambda: lambda: True, "FleetPlanner.plan_fields.goes_on"),
         (lambda: importlib.import_module("gpu_planners.fleet").Task(TILES), "Dispatcher.submit.task"),
         (lambda: TILES, "FleetPlanner.start.starts tiles starts positions"),
         (lambda: np.ones((8, 8)), "drawing.draw_map.field"),
@@ -672,6 +673,7 @@ WORKING: dict[str, Any] = {  # by "Class.method.argument", or by argument: what 
         ([0.1, 0.1], "seed_q"),
         (pose, "pose poses T_from T_to T_link_object T_new_frame"),
         ([0.0, 0.01, 0.0], "translation"),
+        (2, "Zones.limits.size Zones.stops_refused.size"),
         ((0.1, 0.1, 0.1), "size"),
         (lambda: np.ones((4, 4, 4), np.float32), "fields.grid_bricks.distances"),
         (lambda: np.ones((1, 8, 8, 8), np.float32), "fields.block_bricks.distances"),

@@ -172,7 +172,10 @@ class FleetPlanner:
     def take_zones(self, zones: Zones | None, grid: GridMap | None = None):
         """Set `zones`. grid: the map by which they are crossed, without tiles that are closed for a while; None: as it
         is"""
-        self._zones, self._crossings = self._checked_zones(zones, grid or self.grid, self._stepper.paces)
+        grid = self.grid if grid is None else instance("grid", grid, GridMap, "a grid.GridMap", GridMapError)
+        if grid.shape != self.grid.shape:
+            raise GridMapError(f"grid has {grid.shape} tiles; allowed: {self.grid.shape}, as many as the fleet's map")
+        self._zones, self._crossings = self._checked_zones(zones, grid, self._stepper.paces)
         self._take_lanes()
 
     def _checked_zones(self, zones, grid, paces):
@@ -568,6 +571,7 @@ class FleetPlanner:
         """Plan fields of (K, 2) tiles, (K,) sizes as of `distances`, in this order, as long as `goes_on` says so; it is
         asked after 1, 2, 4, ... times as many as there are threads -> (K,) bool, of these, whose fields are planned"""
         tiles, done, lot = self._tiles_on_map("goals", goals, sizes), 0, get_num_threads()
+        instance("goes_on", goes_on, Callable, "a function without arguments", GridMapError)
         with told_if_slow(f"fleets for {self.device}"):
             while done < len(tiles) and goes_on():
                 self._fields.slots(tiles[done : done + min(lot, self._fields.most)])

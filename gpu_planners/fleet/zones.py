@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import ndimage
 
-from ..arguments import array_of, checked
+from ..arguments import array_of, checked, number
 from ..errors import GridMapError
 from ..grid.maps.grid_map import GridMap
 from .fields.lanes import footprint_free
@@ -54,8 +54,9 @@ class Zones:
                 raise GridMapError(f"speeds is {speeds.dtype} {speeds.shape}; allowed: (rows, cols), more than 0 m/s")
             speeds = np.array(speeds, float)
             object.__setattr__(self, "speeds", speeds if np.isfinite(speeds).any() else None)
-        if not self.usual > 0:
-            raise GridMapError(f"usual is {self.usual}; allowed: more than 0 m/s")
+        number("usual", self.usual, 0.0, math.inf, " m/s", GridMapError)
+        if self.usual == 0:
+            raise GridMapError("usual is 0; allowed: more than 0 m/s")
 
     def __bool__(self) -> bool:
         """Are there any?"""

@@ -1,5 +1,6 @@
 """A CUDA device whose memory others have taken, and one that is lost: what the library says and a node answers."""
 
+import os
 import subprocess
 import sys
 
@@ -84,6 +85,7 @@ def test_losses_are_told_from_other_errors():
 
 @pytest.mark.gpu
 @needs_gpu
+@pytest.mark.skipif("PYTEST_XDIST_WORKER" in os.environ, reason="takes the device from tests beside it; run with -n0")
 @pytest.mark.parametrize("fault", (TAKEN, BROKEN), ids=("memory", "lost"))
 def test_a_process_says_so_and_ends_well(fault):
     """In a process of its own, which a lost device does not keep from ending."""

@@ -214,7 +214,7 @@ def test_steps_of_unlike_sizes_are_the_same_on_cuda(motion):
 @pytest.mark.gpu
 def test_a_running_fleet_of_unlike_sizes_on_cuda():
     given = {"late": 0.2, "lost": 0.1, "broken": 90.0, "device": "cuda"}
-    robots, *_ = run(hall(), 14, 40.0, sizes=SIZES, kind=JudgedRobots, **given)
+    robots, *_ = run(hall(), 14, 60.0, sizes=SIZES, kind=JudgedRobots, **given)
     assert robots.faults == [] and all(robots.done.values())
 
 
