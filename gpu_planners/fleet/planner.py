@@ -571,7 +571,8 @@ class FleetPlanner:
         """Plan fields of (K, 2) tiles, (K,) sizes as of `distances`, in this order, as long as `goes_on` says so; it is
         asked after 1, 2, 4, ... times as many as there are threads -> (K,) bool, of these, whose fields are planned"""
         tiles, done, lot = self._tiles_on_map("goals", goals, sizes), 0, get_num_threads()
-        instance("goes_on", goes_on, Callable, "a function without arguments", GridMapError)
+        if not callable(goes_on):
+            raise GridMapError(f"goes_on is a {type(goes_on).__name__}; allowed: a function without arguments")
         with told_if_slow(f"fleets for {self.device}"):
             while done < len(tiles) and goes_on():
                 self._fields.slots(tiles[done : done + min(lot, self._fields.most)])
