@@ -76,7 +76,7 @@ def _plans(device, count):
     """Each plan has a world of its own: the checker's changes."""
     robot = load_urdf(URDF, URDF.with_suffix(".srdf"))
     checker, rng, gauge = CollisionChecker(robot, CollisionWorld(), device), np.random.default_rng(0), Gauge()
-    settings, solved, contacts = rrt_connect.Settings(time_limit_s=1.0), 0, 0
+    settings, solved, contacts = rrt_connect.Settings(time_limit_s=0.1), 0, 0
     empty, boxes = CoalScene(URDF, URDF.with_suffix(".srdf")), []
     for k in progress(range(count), f"plans, {device}"):
         world, T = checker.world, np.eye(4)
