@@ -5,12 +5,15 @@ import pytest
 import shapely
 
 from benchmarks.fleets_late import Robots, run
+from gpu_planners.device import cuda_problem
 from gpu_planners.fleet import Dispatcher, FleetPlanner, Guidance, Settings, Task
 from gpu_planners.fleet.execution.doors import Doors
 from gpu_planners.fleet.execution.rules import Rules
 from gpu_planners.fleet.execution.running import RunningFleet
 from gpu_planners.grid import GridMap
 from gpu_planners.grid.maps.generated import warehouse_map
+
+needs_gpu = pytest.mark.skipif(bool(cuda_problem()), reason=f"no CUDA device: {cuda_problem()}")
 
 CLEARANCE = 0.125  # tiles, the default
 SIZES = (1, 2, 3)
@@ -192,6 +195,7 @@ def test_large_robots_do_not_park_beside_each_other():
 
 
 @pytest.mark.gpu
+@needs_gpu
 @pytest.mark.parametrize("motion", ["four", "turning"])
 def test_steps_of_unlike_sizes_are_the_same_on_cuda(motion):
     walked = []
@@ -212,6 +216,7 @@ def test_steps_of_unlike_sizes_are_the_same_on_cuda(motion):
 
 
 @pytest.mark.gpu
+@needs_gpu
 def test_a_running_fleet_of_unlike_sizes_on_cuda():
     given = {"late": 0.2, "lost": 0.1, "broken": 90.0, "device": "cuda"}
     robots, *_ = run(hall(), 14, 60.0, sizes=SIZES, kind=JudgedRobots, **given)
@@ -219,6 +224,7 @@ def test_a_running_fleet_of_unlike_sizes_on_cuda():
 
 
 @pytest.mark.gpu
+@needs_gpu
 @pytest.mark.parametrize("motion", ["four", "turning"])
 @pytest.mark.parametrize("sizes", [(1,), (1, 2)])
 def test_barred_moves_are_the_same_on_cuda(motion, sizes):
