@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from gpu_planners.compiling import pose_parts
+from gpu_planners.device import cuda_problem
 from gpu_planners.grid import AgentStatus, PoseGrid, PosePlanner, PoseSettings
 
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(cuda_problem()), reason=f"no CUDA device: {cuda_problem()}")]
 BOX = [(0.6, 0.31), (-0.6, 0.31), (-0.6, -0.31), (0.6, -0.31)]
 CELL, ORIGIN = 0.1, (3.0, -4.0, 0.7)
 
@@ -27,7 +29,6 @@ def planner(model, device, costs=None):
     return PosePlanner(PoseGrid(hall() if costs is None else costs, BOX, 16, model, 0.5, CELL, ORIGIN), "auto", device)
 
 
-@pytest.mark.gpu
 @pytest.mark.parametrize("model", ["differential", "dubins", "reeds_shepp", "omni"])
 def test_what_the_node_asks_for_is_answered_on_cuda_as_on_the_cpu(model):
     for part in pose_parts("cuda"):
@@ -48,7 +49,6 @@ def test_what_the_node_asks_for_is_answered_on_cuda_as_on_the_cpu(model):
         assert there.states_free(starts).tolist() == here.states_free(starts).tolist()
 
 
-@pytest.mark.gpu
 def test_a_map_that_changes_here_and_there_on_cuda():
     """Patches, and changes scattered over a map, which are checked cluster by cluster."""
     rng, costs = np.random.default_rng(5), np.ones((300, 400), np.uint8)
