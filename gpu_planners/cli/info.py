@@ -29,6 +29,7 @@ EXTRAS = {  # extra of setup.py: (modules that show that it is there, what it is
     "dask": (("distributed",), "batches shared by Dask's workers"),
     "vda5050": (("paho",), "vehicles that speak VDA 5050"),
     "sim": (("mujoco",), "motions executed in physics"),
+    "fuzz": (("atheris",), "readers tried with inputs that coverage guides"),
     "test": (("pytest", "hypothesis", "pinocchio", "coal"), "tests"),
     "bench": (("pinocchio", "coal", "ompl"), "the benchmarks' peers"),
     "docs": (("sphinx", "sphinx_gallery", "furo"), "the site"),
