@@ -125,13 +125,13 @@ def first_contact(
     any way: it must be free of all that obstacles pass over from its beginning on.
     """
     instance("checker", checker, CollisionChecker, "a CollisionChecker")
-    return _contact(checker, curve, obstacles, begin, time, slack)[1]
+    return _contact(checker, curve, obstacles, begin, time, slack)
 
 
 def _contact(checker, curve, obstacles, begin, time, slack, late=lambda: False):
-    """(seconds on the curve of the contact, text) as of first_contact. late: is there no time for further proofs?"""
+    """As first_contact. late: is there no time for further proofs?"""
     if not obstacles:
-        return np.inf, ""
+        return ""
     probe = body_checker(checker).thickened(THICKER)
 
     def pass_over(first, last):
@@ -142,8 +142,7 @@ def _contact(checker, curve, obstacles, begin, time, slack, late=lambda: False):
         probe.world = pass_over(start, max(start, end))
         if len(curve.times) > 1 and end > start:
             probe.world = pass_over(start, max(one.ends for one in obstacles) - begin)
-        text = contact_on_path(probe, curve.remaining_path(time))
-        return (start if text else np.inf), text
+        return contact_on_path(probe, curve.remaining_path(time))
 
     def rows_at(times):
         return np.stack(curve.at(times), axis=1)
@@ -152,7 +151,7 @@ def _contact(checker, curve, obstacles, begin, time, slack, late=lambda: False):
     while stretches:
         first, last = stretches.pop()
         if late():
-            return first, "there was no time to prove it free of what moves"
+            return "there was no time to prove it free of what moves"
         inner = curve.times[(curve.times > first) & (curve.times < last)]
         times, rows, _ = refined(np.r_[first, inner, last], rows_at, probe.robot)
         q = rows[:, 0]
@@ -166,12 +165,11 @@ def _contact(checker, curve, obstacles, begin, time, slack, late=lambda: False):
         probe.world = pass_over(middle, middle)
         pairs = probe.colliding_pairs(curve.at(middle).positions)
         if pairs:
-            text = f"'{pairs[0][0]}' would meet '{pairs[0][1]}', which moves, after {middle - start:.2f} s"
-            return middle, text
+            return f"'{pairs[0][0]}' would meet '{pairs[0][1]}', which moves, after {middle - start:.2f} s"
         if last - first <= SHORTEST_S:
-            return first, f"it is not proven free of what moves, after {first - start:.2f} s"
+            return f"it is not proven free of what moves, after {first - start:.2f} s"
         stretches += [(middle, last), (first, middle)]
-    return np.inf, ""
+    return ""
 
 
 @checked()
@@ -226,7 +224,7 @@ def solve(
     if not direct.solved:
         return Found(direct, None)
     first = motion = timed_motion(direct.path)
-    why = contact(first)[1]
+    why = contact(first)
     if not why:
         return Found(direct, first)
     try:
@@ -240,13 +238,13 @@ def solve(
             if not result.solved:
                 break
             motion = timed_motion(result.path)
-            if not contact(motion)[1]:
+            if not contact(motion):
                 return Found(result, motion)
     finally:
         checker.world = standing
     for wait in WAITS_S.tolist():
         waits = after_waiting(first, wait)
-        text = contact(waits)[1]
+        text = contact(waits)
         if not text:
             return Found(direct, waits, f"it waits {wait:g} s for what moves")
         if now() + wait > max(one.ends for one in obstacles) or time.monotonic() > until:
