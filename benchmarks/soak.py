@@ -1,6 +1,7 @@
 """Soak: what a hundred thousand queries leave behind: memory, threads, open files, slower answers."""
 
 import argparse
+import contextlib
 import importlib
 import os
 import threading
@@ -47,7 +48,7 @@ class Gauge:
         taken = np.array(self.taken)
         tenth = max(len(taken) // 10, 1)
         first, last = taken[tenth : 2 * tenth], taken[-tenth:]
-        (memory, threads, files), (memory_after, threads_after, files_after) = self._held
+        (memory, threads, files), (memory_after, threads_after, files_after) = self._held[0], self._held[-1]
         return {
             "queries": len(taken),
             "early_ms": 1e3 * median(first),
@@ -81,27 +82,28 @@ def run_node(context):
 
 
 def _plans(device, count):
-    """Each plan has a world of its own: the checker's changes."""
+    """Each plan has a world of its own: the checker's changes. Ctrl-C ends the run."""
     robot = load_urdf(URDF, URDF.with_suffix(".srdf"))
     checker, rng, gauge = CollisionChecker(robot, CollisionWorld(), device), np.random.default_rng(0), Gauge()
     settings, solved, contacts = rrt_connect.Settings(time_limit_s=0.1), 0, 0
     empty, boxes = CoalScene(URDF, URDF.with_suffix(".srdf")), []
-    for k in progress(range(count), f"plans, {device}"):
-        world, T = checker.world, np.eye(4)
-        T[:3, 3] = rng.uniform(-0.8, 0.8, 3)
-        if len(boxes) == BOXES:
-            world.remove(boxes.pop(0)["name"])
-        boxes.append({"name": f"box {k}", "type": "box", "size": rng.uniform(0.05, 0.3, 3).tolist(), "pose": T})
-        world.add_box(f"box {k}", boxes[-1]["size"], T)
-        ends = rng.uniform(robot.lower, robot.upper, (2, robot.dof))
-        began = time.perf_counter()
-        found = rrt_connect.solve(ends[0], ends[1], checker, settings, seed=k)
-        gauge.taken.append(time.perf_counter() - began)
-        solved += found.solved
-        if found.solved and k % max(count // CHECKED, 1) == 0:
-            contacts += empty.among(boxes).first_collision(found.path) is not None
-        if k == int(BEGUN * count):
-            gauge.look()
+    with contextlib.suppress(KeyboardInterrupt):  # what was measured counts
+        for k in progress(range(count), f"plans, {device}"):
+            world, T = checker.world, np.eye(4)
+            T[:3, 3] = rng.uniform(-0.8, 0.8, 3)
+            if len(boxes) == BOXES:
+                world.remove(boxes.pop(0)["name"])
+            boxes.append({"name": f"box {k}", "type": "box", "size": rng.uniform(0.05, 0.3, 3).tolist(), "pose": T})
+            world.add_box(f"box {k}", boxes[-1]["size"], T)
+            ends = rng.uniform(robot.lower, robot.upper, (2, robot.dof))
+            began = time.perf_counter()
+            found = rrt_connect.solve(ends[0], ends[1], checker, settings, seed=k)
+            gauge.taken.append(time.perf_counter() - began)
+            solved += found.solved
+            if found.solved and k % max(count // CHECKED, 1) == 0:
+                contacts += empty.among(boxes).first_collision(found.path) is not None
+            if k == int(BEGUN * count):
+                gauge.look()
     gauge.look()
     note = f"{solved} solved; {contacts} of those that coal checked collide"
     return Row("plans among obstacles that change", f"gpu_planners, {device}", gauge.figures(), note=note)
@@ -230,7 +232,13 @@ TEXT = (
     "when a tenth was done. "
 )
 BENCHMARKS = (
-    Benchmark("soak", "Soak: plans", TEXT + "Each among six boxes, one of which is new.", COLUMNS, run),
+    Benchmark(
+        "soak",
+        "Soak: plans",
+        TEXT + "Each among six boxes, one of which is new. Ctrl-C ends the run, and what was measured counts.",
+        COLUMNS,
+        run,
+    ),
     Benchmark(
         "soak_fleet",
         "Soak: a fleet",
