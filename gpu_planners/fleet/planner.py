@@ -497,6 +497,12 @@ class FleetPlanner:
             raise SettingsError("zones has no_stopping tiles; allowed for solve: None. Use step")
         if self._guidance.barred is not None:
             raise SettingsError("guidance has moves that nobody may make, `barred`; allowed for solve: None. Use step")
+        least = self._zones.slowest(self.grid)
+        if least < self._zones.usual:
+            raise SettingsError(
+                f"zones has tiles with a limit of {least:g} m/s, and agents go at {self._zones.usual:g} "
+                "m/s (`usual`); allowed for solve: none that are slower. Use step"
+            )
         return oneshot.solve_for(self, starts, goals, time_limit_s, seed, headings, assign, speeds, sizes)
 
     def hold_goals(self):

@@ -73,6 +73,10 @@ class Zones:
         """(rows, cols) bool, where an agent of this size may not stop, by its tile; None: it may everywhere"""
         return None if self.no_stopping is None else ~footprint_free(~self.no_stopping, size)
 
+    def slowest(self, grid: GridMap) -> float:
+        """m/s that nobody may exceed on the slowest of a map's free tiles; infinity: there is no limit"""
+        return math.inf if self.speeds is None else float(self.speeds[grid.costs > 0].min(initial=math.inf))
+
     def limits(self, size: int) -> np.ndarray | None:
         """(rows, cols) m/s that an agent of this size may go where it is, by its tile; None: no limit"""
         if self.speeds is None or size == 1:

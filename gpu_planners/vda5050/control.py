@@ -207,7 +207,8 @@ class FleetControl:
                 raise MessageError(f"there are {len(self.vehicles)} vehicles; allowed: {self.rules.max_agents}")
             tolerance = self.rules.tolerance * self.layout.grid.resolution
             composer = Composer(version, self.layout, tolerance, self.speaking.most_nodes)
-            known = self.vehicles[id] = Vehicle(id, version, level, composer, self.rules.fleet.size)
+            composer.size = self.rules.fleet.size
+            known = self.vehicles[id] = Vehicle(id, version, level, composer, composer.size)
             self._fit.clear()
             self.telling.ask(known, "factsheetRequest", now)
             self.telling.ask(known, "stateRequest", now)
@@ -217,7 +218,9 @@ class FleetControl:
         """How many tiles does a vehicle cover, and how fast is it?"""
         sheet, size, resolution = vehicle.factsheet, self.rules.fleet.size, self.layout.grid.resolution
         side = max(sheet.width, sheet.length) / resolution + 2 * self.rules.clearance
+        side = min(side, 3.0 * MOST_SIZE)  # of whatever it says, so much is too much
         vehicle.size = size + 2 * max(0, math.ceil((side - size) / 2 - 1e-9))  # its node stays in its middle
+        vehicle.composer.size = vehicle.size
         vehicle.faults.pop("size", None)
         if vehicle.size > MOST_SIZE:
             vehicle.faults["size"] = (

@@ -19,6 +19,7 @@ from .versions import Version
 FARTHER = 0.05  # tiles that the first node's deviation exceeds a vehicle's distance by
 KEPT = 8  # decision points
 MISMATCH = "mismatch"  # a vehicle has a base that leads where it may not go
+TOO_LONG = "too long"  # an order of all its nodes would end where nobody may stop
 
 
 class Way(NamedTuple):
@@ -53,18 +54,23 @@ class Order:
 
 @dataclass
 class Composer:
-    """Makes the orders of one vehicle. tolerance: metres that it may be off a node; most: nodes of an order"""
+    """Makes the orders of one vehicle. tolerance: metres that it may be off a node; most: nodes of an order
+
+    size: side of the square of tiles that the vehicle covers
+    """
 
     version: Version
     layout: Layout
     tolerance: float
     most: int
+    size: int = 1
     _ends: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)  # last nodes of what was sent lately
 
     def next(
         self, state: VehicleState, way: Way, errand: Errand | None, fresh: str, last_update: int
     ) -> Order | str | None:
-        """The order that a vehicle needs now; None: none; MISMATCH: it has a base that it must not have.
+        """The order that a vehicle needs now; None: none; MISMATCH: it has a base that it must not have; TOO_LONG: the
+        way through the no-stopping zone ahead has more nodes than an order of it may have.
 
         fresh: the id of a new order; last_update: of the latest one that was sent for the present order, or -1
         """
@@ -74,8 +80,11 @@ class Composer:
             if self._off(state, way.path[0]) > layout.grid.resolution:
                 return None  # the fleet finds out first where it is
             here = actions and way.path[0] == errand.goal if errand else False
+            released = self._released(way.path)
+            if len(way.path) > 1 and len(released) == 1 and not here:
+                return TOO_LONG
             if len(way.path) > 1 or here:
-                return self._order(state, fresh, 0, 0, way.path, way.planned, errand, actions, first=True)
+                return self._order(state, fresh, 0, 0, released, way.planned, errand, actions, first=True)
             return None
         if not state.base and not state.horizon:
             return None  # it only has actions to do yet, or an order is on its way to it
@@ -91,8 +100,22 @@ class Composer:
         if not more and way.planned[: len(horizon)] == horizon:
             return None
         update = max(state.update, last_update) + 1
-        way_on = [way.path[at], *more]
-        return self._order(state, state.order, update, number, way_on, way.planned, errand, actions, first=False)
+        released = self._released([way.path[at], *more])
+        if more and len(released) == 1:
+            return TOO_LONG
+        return self._order(state, state.order, update, number, released, way.planned, errand, actions, first=False)
+
+    def _released(self, path):
+        """The first tiles of a path, as many as an order has nodes, but none after the last one where it may stop."""
+        kept = path[: self.most]
+        while 1 < len(kept) < len(path) and not self._may_stop(kept[-1]):
+            kept.pop()
+        return kept
+
+    def _may_stop(self, tile):
+        low, closed = (self.size - 1) // 2, self.layout.no_stopping
+        square = range(-low, self.size - low)
+        return not closed or not any((tile[0] + down, tile[1] + right) in closed for down in square for right in square)
 
     def _actions_due(self, state, errand):
         """What is to be done at an errand's goal, and is in no order yet"""
@@ -101,7 +124,6 @@ class Composer:
         return errand.actions
 
     def _order(self, state, order, update, number, released, planned, errand, actions, first):
-        released = released[: self.most]
         planned = planned[: self.most - len(released)]
         tiles = [*released, *planned]
         nodes, edges = [], []

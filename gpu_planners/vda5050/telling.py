@@ -10,7 +10,7 @@ from ..fleet.execution.running import RunningFleet
 from .broker import Broker
 from .errands import Errands
 from .messages import timestamp
-from .orders import MISMATCH, Order, way_of
+from .orders import MISMATCH, TOO_LONG, Order, way_of
 from .settings import Speaking
 from .vehicle import KEEPS_ORDER, Asked, Vehicle
 from .zones import ZoneSet
@@ -57,6 +57,11 @@ class Telling:
         if order == MISMATCH:
             vehicle.faults["order"] = f"has order {state.order!r}, which leads where it may not go; it is cancelled"
             vehicle.cancelling = True
+        elif order == TOO_LONG:
+            vehicle.faults["order"] = (
+                f"takes {vehicle.composer.most} nodes in an order; allowed: enough for the no-stopping zone "
+                "ahead; it stands before that"
+            )
         elif isinstance(order, Order) and self._send(vehicle, "order", order.body):
             vehicle.pending, vehicle.sent = replace(order, at=now), (order.order, order.update)
             acts = [one["actionId"] for node in order.body["nodes"] for one in node["actions"]]

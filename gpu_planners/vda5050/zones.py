@@ -66,6 +66,11 @@ def read_zones(path: str | os.PathLike, layout: Layout) -> tuple[ZoneSet, Layout
         raise LayoutError(f"zones {shown(str(path))}: {error}") from error
 
 
+def zoned(path: str | os.PathLike, grid: GridMap) -> Layout:
+    """The layout of a map that goes by the zone set of a file; "": by none. Raises LayoutError."""
+    return read_zones(path, Layout(grid, map_id=""))[1] if path else Layout(grid)
+
+
 def with_zones(content: dict[str, Any], layout: Layout) -> tuple[ZoneSet, Layout]:
     """A zone set and the layout that goes by it. Raises LayoutError or MessageError that names the zone."""
     checked(content, _SET)

@@ -9,6 +9,7 @@ import pytest
 from gpu_planners.errors import GridMapError, SettingsError
 from gpu_planners.fleet import Dispatcher, FleetPlanner, Settings, Task, Zones, conflicts
 from gpu_planners.fleet.action_graph import ActionGraph
+from gpu_planners.fleet.execution.doors import Doors
 from gpu_planners.fleet.execution.dynamics import Dynamics, ends_of, profiles_of
 from gpu_planners.fleet.execution.rules import Rules
 from gpu_planners.fleet.execution.running import RunningFleet
@@ -119,6 +120,15 @@ def test_what_is_refused():
         fleet.step([[1, 2]])
     with pytest.raises(SettingsError, match="no_stopping tiles; allowed for solve: None"):
         fleet.solve([[0, 0]], [[3, 3]])
+    speeds = np.full((4, 6), np.inf)
+    speeds[1, 1] = 0.3
+    for usual, refused in ((1.0, True), (math.inf, True), (0.3, False)):
+        slow = FleetPlanner(grid, "turning", "cpu", zones=Zones(None, speeds, usual))
+        if refused:
+            with pytest.raises(SettingsError, match="a limit of 0.3 m/s, and agents go at .*; allowed for solve"):
+                slow.solve([[0, 0]], [[3, 3]])
+        else:
+            assert slow.solve([[0, 0]], [[3, 3]]).message == "solved"
     with pytest.raises(GridMapError, match=r"errands\[1\] is \[1, 2\], in a no-stopping zone"):
         Dispatcher(fleet).submit(Task([[0, 1], [1, 2]]))
     for bad, text in ((closed.astype(int), "no_stopping is int64"), (closed[0], "no_stopping is bool")):
@@ -261,3 +271,53 @@ def test_a_slow_robot_in_a_slow_zone_is_not_late():
                 if fleet.late_ids():
                     late.setdefault(speed, now)
     assert late[0.25] == pytest.approx(late[np.inf] + 3.5, abs=0.6)  # 4 s for a metre in place of 0.5
+
+
+def test_the_dispatcher_goes_by_zones():
+    """Robots that cross a zone get tasks all the same; nobody gets one that ends where it may not stop, by its size, or
+    since a zone came after the task."""
+    closed = np.zeros((8, 12), bool)
+    closed[:, 5] = True
+    fleet = FleetPlanner(GridMap(np.ones((8, 12))), "turning", "cpu", Settings(horizon=5), sizes=(1, 3))
+    dispatcher = Dispatcher(fleet, parking=[[7, 5], [7, 8]])
+    dispatcher.submit(Task([[2, 5]]), "in")
+    fleet.zones = Zones(closed)
+    dispatcher.submit(Task([[2, 6]]), "beside")
+    robots, places = ["crosses", "large"], [[4, 5], [2, 8]]
+    assert dispatcher.assign(robots, places, sizes=[1, 3]).tolist()[0] == [2, 6]
+    assert "large" not in dispatcher.holders()
+    assert dispatcher.assign(["large"], [[2, 8]], sizes=[3]).tolist() != [[2, 6]]
+    assert dispatcher.state("in").robot is None
+    dispatcher.remove("crosses")
+    assert dispatcher.assign(["idle", "other"], [[6, 4], [7, 9]]).tolist().count([7, 5]) == 0  # nobody parks in it
+
+
+@pytest.mark.parametrize("opens_after", (1.0, 20.0))
+def test_a_door_behind_a_zone_is_asked_for_until_it_opens(opens_after):
+    """A robot waits before the zone, and the door stays asked for, however long that takes."""
+    closed = np.zeros((1, 9), bool)
+    closed[0, 3:5] = True
+    fleet = RunningFleet(Rules(device="cpu", step_s=1.0, silent_after_s=3.0))
+    fleet.take_map(GridMap(np.ones((1, 9), np.uint8), 4), zones=Zones(closed))
+    fleet.doors = Doors({"gate": np.array([[0, 5]])}, (1, 9))
+    at, number, queue, asked, since = np.array([0, 0]), 0, [], [], math.inf
+    for tick in range(200):
+        now = 0.25 * tick
+        if tick % 4 == 0 and queue:
+            number, at = queue.pop(0)
+        fleet.take_states(["a"], fleet.places.points(at[None]), np.zeros(1), np.full(1, now), {})
+        fleet.take_goals(["a"], fleet.places.points(np.array([[0, 8]])), {})
+        step = fleet.step(now) if fleet.due(now) else fleet.news(now)
+        if step is not None:
+            told = [step.tiles[0], *step.tiles_ahead]
+            queue = [(n, tile) for n, tile in zip(range(step.numbers[0], 1 << 30), told) if n > number]
+        wants = fleet.wanted_doors() == ["gate"]
+        since = min(since, now if wants else math.inf)
+        asked.append(wants)
+        if now - since >= opens_after:
+            fleet.tell_door("gate", True)
+        else:
+            assert at[1] < 3
+    assert at.tolist() == [0, 8]
+    first = asked.index(True)
+    assert all(asked[first : first + int(4 * opens_after)])

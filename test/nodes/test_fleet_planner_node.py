@@ -1,5 +1,6 @@
 """The fleet_planner node over real DDS: agents that do what it says never meet, whatever some of them do."""
 
+import json
 import os
 import signal
 import subprocess
@@ -606,6 +607,38 @@ def test_plan_fleet_names_the_agent_at_fault_and_plans_the_others(start_node, st
     assert list(response.codes) == [codes.NONE, code] and response.code == code
     assert "agent 1" in response.message and words in response.message and words in response.texts[1]
     assert tile_of(response.paths[0].poses[-1].pose)[:2] == [3, 4]
+
+
+ZONES = {  # {kind: what its zone says beside its corners}, over the tiles (0 .. 2, 4)
+    "BLOCKED": {},
+    "NO_STOPPING": {},
+    "DIRECTED": {"direction": 0.0, "directedLimitation": "STRICT"},
+    "SPEED_LIMIT": {"maximumSpeed": 0.25},
+}
+
+
+@pytest.mark.parametrize(
+    "kind, step_s, words",
+    [
+        ("BLOCKED", 1.0, ""),
+        ("NO_STOPPING", 1.0, "NO_STOPPING zones, and agents may wait anywhere in a plan"),
+        ("DIRECTED", 1.0, "lanes that nobody may drive against"),
+        ("SPEED_LIMIT", 1.0, "0.25 m/s, and agents go 0.5 m/s; allowed: step_s of at least 2 s"),
+        ("SPEED_LIMIT", 2.0, ""),
+        ("none", 1.0, "zones_file cannot be used"),
+    ],
+)
+def test_plan_fleet_keeps_zones_or_refuses_by_name(start_node, tmp_path, kind, step_s, words):
+    """What zones close is closed for plans too; what plans cannot keep is refused, with the kind of zone."""
+    corners = [{"x": x, "y": y} for x, y in ((2.1, 0.1), (2.4, 0.1), (2.4, 1.4), (2.1, 1.4))]
+    zone = {"zoneId": "z", "zoneType": kind, "vertices": corners} | ZONES.get(kind, {})
+    (tmp_path / "zones.json").write_text(json.dumps({"mapId": "any", "zoneSetId": "z", "zones": [zone]}))
+    running = start_node(zones_file=str(tmp_path / "zones.json"))
+    response = running.plan(request([(0, 0)], [(0, 9)], time_limit_s=0.5, step_s=step_s), 300)
+    assert response.code == (codes.INVALID_REQUEST if words else codes.NONE) and words in response.message
+    tiles = [tile_of(pose.pose)[:2] for path in response.paths for pose in path.poses]
+    assert words or tiles[-1] == [0, 9]
+    assert kind != "BLOCKED" or not any(tile in tiles for tile in ([0, 4], [1, 4], [2, 4]))
 
 
 def test_kill_and_restart(tmp_path):

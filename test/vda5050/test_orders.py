@@ -12,7 +12,7 @@ from gpu_planners.vda5050.broker import Address, Broker
 from gpu_planners.vda5050.errands import Errand, Stop
 from gpu_planners.vda5050.layout import Layout
 from gpu_planners.vda5050.messages import opened, read_state
-from gpu_planners.vda5050.orders import MISMATCH, Composer, Order, Way, way_of
+from gpu_planners.vda5050.orders import MISMATCH, TOO_LONG, Composer, Order, Way, way_of
 from gpu_planners.vda5050.simulated import SimulatedVehicle
 from gpu_planners.vda5050.versions import VERSIONS
 
@@ -169,3 +169,24 @@ def test_whatever_is_lost_the_vehicle_drives_only_where_it_may_and_arrives(data,
         assert pair.vehicle.pose[0] == pytest.approx(open_to + 0.5, abs=0.03) and pair.vehicle.idle
     finally:
         pair.close()
+
+
+@BOTH
+def test_no_base_ends_where_nobody_may_stop_however_few_nodes_an_order_may_have(pair):
+    pair.composer.layout = Layout(GridMap(np.ones((1, 30), np.uint8), 4, 1.0), no_stopping={(0, 3), (0, 4)})
+    pair.composer.most = 4
+    order = pair.send(pair.next(range(8)))
+    assert [name for name, _, released in told(order) if released] == ["0_0", "0_1", "0_2"]
+    pair.drive()
+    order = pair.send(pair.next(range(2, 8)))
+    assert [name for name, _, released in told(order) if released] == ["0_2", "0_3", "0_4", "0_5"]
+    pair.drive()
+    assert pair.state.last[0] == "0_5"
+    pair.composer.layout = Layout(GridMap(np.ones((1, 30), np.uint8), 4, 1.0), no_stopping={(0, 8), (0, 9), (0, 10)})
+    order = pair.send(pair.next(range(5, 12)))
+    pair.drive()
+    assert pair.state.last[0] == "0_7" and pair.next(range(7, 12)) == TOO_LONG
+    pair.composer.most = 9
+    pair.composer.size = 3  # it would reach into the zone one tile earlier, and later
+    order = pair.send(pair.next(range(7, 13)))
+    assert [name for name, _, released in told(order) if released][-1] == "0_12"

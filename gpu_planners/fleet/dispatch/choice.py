@@ -154,6 +154,8 @@ class Choice:
         for some, guess in _guesses(names, tiles, work):
             if len(fleet.sizes) > 1:
                 guess[_too_large(tiles[some], sizes[some], work.tasks, fleet)] = np.inf
+            if fleet.zones.no_stopping is not None:
+                guess[_no_stops(sizes[some], work.tasks, fleet.zones)] = np.inf
             for r, name in enumerate(names[some]):
                 if name in own and np.isfinite(guess[r, own[name]]):
                     guess[r, own[name]] = -np.inf
@@ -194,8 +196,7 @@ def _guesses(names, tiles, work):
 
 def _too_large(tiles, sizes, tasks, fleet):
     """(R, T) bool, which robots on tiles (R, 2) are cut off from an errand of a task by their size alone?"""
-    errands = np.concatenate([record.task.tiles for record in tasks])
-    first = np.cumsum([0, *(len(record.task.tiles) for record in tasks[:-1])])
+    errands, first = _errands(tasks)
     least = min(fleet.sizes)
     found = np.zeros((len(tiles), len(tasks)), bool)
     for size in np.unique(sizes[sizes > least]).tolist():
@@ -205,6 +206,22 @@ def _too_large(tiles, sizes, tasks, fleet):
         cut_off = (own[:, None] > 0) & (own[:, None] != there) & (small[:, None] == small_there)
         found[some] = np.logical_or.reduceat(cut_off, first, axis=1)
     return found
+
+
+def _no_stops(sizes, tasks, zones):
+    """(R, T) bool, which robots of sizes (R,) may not stop where an errand of a task is?"""
+    errands, first = _errands(tasks)
+    found = np.zeros((len(sizes), len(tasks)), bool)
+    for size in np.unique(sizes).tolist():
+        refused = zones.stops_refused(size)[tuple(errands.T)]
+        found[sizes == size] = np.logical_or.reduceat(refused, first)
+    return found
+
+
+def _errands(tasks):
+    """-> (E, 2) tiles of the errands of tasks, one task after the other; (T,) number of each task's first one"""
+    first = np.cumsum([0, *(len(record.task.tiles) for record in tasks[:-1])])
+    return np.concatenate([record.task.tiles for record in tasks]), first
 
 
 class Work:

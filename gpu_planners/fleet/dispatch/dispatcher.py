@@ -215,7 +215,7 @@ class Dispatcher:
         if len(set(names)) < len(names):
             twice = next(name for k, name in enumerate(names) if name in names[:k])
             raise SettingsError(f"robots names {shown(twice)} twice; allowed: once")
-        tiles = self._places("positions", positions)
+        tiles = self._places("positions", positions, stops=False)
         if len(tiles) != len(names):
             raise GridMapError(f"positions has {len(tiles)} rows; allowed: {len(names)}, one for each robot")
         faces = np.full(len(names), -1) if headings is None else headings
@@ -310,14 +310,15 @@ class Dispatcher:
         if now is not None:
             self.now = number("now", now, -1e18, 1e18)
 
-    def _places(self, name, places):
+    def _places(self, name, places, stops=True):
+        """-> (K, 2) tiles of the map. stops: may robots have to stop there? Then none is in a no-stopping zone."""
         tiles = checked_tiles(name, places)
         shape = self.fleet.grid.shape
         inside = ((tiles >= 0) & (tiles < shape)).all(axis=1)
         if not inside.all():
             k = int(np.argmin(inside))
             raise GridMapError(f"{name}[{k}] is {tiles[k].tolist()}, outside the {shape[0]} x {shape[1]} map")
-        refused = self.fleet.zones.stops_refused(self.fleet.settings.size)
+        refused = self.fleet.zones.stops_refused(min(self.fleet.sizes)) if stops else None
         if refused is not None and refused[tuple(tiles.T)].any():
             k = int(np.argmax(refused[tuple(tiles.T)]))
             raise GridMapError(f"{name}[{k}] is {tiles[k].tolist()}, in a no-stopping zone; allowed: tiles outside")

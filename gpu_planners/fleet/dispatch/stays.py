@@ -102,7 +102,9 @@ class Stays:
             if not every:
                 return
             size = int(crew.sizes[number])
-            free = [tile for tile in every if len(fleet.sizes) == 1 or self._has_room(tile, size, fleet)]
+            refused = fleet.zones.stops_refused(size)
+            free = [tile for tile in every if refused is None or not refused[tile]]
+            free = [tile for tile in free if len(fleet.sizes) == 1 or self._has_room(tile, size, fleet)]
             if not free:
                 continue
             goals = np.array(free)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...errors import SettingsError, shown
 from ..action_graph import ActionGraph
+from ..fields.lanes import footprint_free
 from .places import Places
 
 
@@ -41,10 +42,31 @@ class Doors:
 
     def wanted(self, graph: ActionGraph, places: Places) -> Iterable[str]:
         """Names of the doors that have to open, or to stay open."""
-        every = np.arange(graph.most + 1)
-        soon = every <= np.minimum(graph.allowed + 1, graph.planned)[:, None]  # where it is, may go, and goes next
-        soon &= graph.there[:, None]
+        soon = (np.arange(graph.most + 1) <= _next(graph)[:, None]) & graph.there[:, None]
         covered = places.covered(graph.tiles[soon], graph.sizes_of(np.nonzero(soon)[0]))
         found = np.unique(self._number[tuple(covered.T)])
         names = list(self.tiles)
         return [names[k - 1] for k in found.tolist() if k]
+
+    def waited_for(self, graph: ActionGraph, places: Places) -> np.ndarray:
+        """(N,) bool, who is to go through a door that is not open?"""
+        states = np.arange(graph.most + 1)
+        soon = (states <= _next(graph)[:, None]) & (states > graph.allowed[:, None]) & graph.there[:, None]
+        agents, k = np.nonzero(soon)
+        waits, shut = np.zeros(len(graph.planned), bool), self.shut()
+        for size in set(graph.sizes_of(agents).tolist()):
+            some = graph.sizes_of(agents) == size
+            closed = ~footprint_free(~shut, size)
+            waits[agents[some]] |= closed[tuple(graph.tiles[agents[some], k[some]].T)]
+        return waits
+
+
+def _next(graph):
+    """(N,) the last state of each agent for which doors open: the one after all that it may do, or, where that is in a
+    no-stopping zone, through which it goes at once or not at all, the one by which it is out again"""
+    last, every = np.minimum(graph.allowed + 1, graph.planned), np.arange(len(graph.planned))
+    while True:
+        goes_on = (last < graph.planned) & graph.no_stop(every, graph.tiles[every, last])
+        if not goes_on.any():
+            return last
+        last = last + goes_on

@@ -62,32 +62,42 @@ class RunningFleet(FollowedFleet):
         before = self._values
         was, now = ((each.fleet, each.devices[0], each.guidance_file) for each in (before, values))
         if self._grid is not None and was != now:
+            self._refuse_zones(values, self._grid, self._lanes, self._zones)
             self._open(values, goes_on=rules_of(before) == rules_of(values))
         if self._grid is not None:
             self._graph.widen(most_actions(values))
         if before.state_file != values.state_file and self._file is not None:
             self._file = StateFile(values.state_file)
         self._values = values
+        if self._grid is not None and self._zones.speeds is not None and pace_of(before, self._grid) != self._pace():
+            self._take_lanes()
 
     def take_map(self, grid: GridMap, lanes: Lanes | None = None, zones: Zones | None = None) -> None:
         """Run on this map from now on. Agents keep their places where it covers the same tiles as the one before.
 
         Raises GridMapError for zones that cannot be crossed; nothing changes then.
         """
-        values = self._values
-        zones = replace(Zones() if zones is None else zones, usual=pace_of(values, grid))
-        if zones.no_stopping is not None:
-            given = None if lanes is None else lanes.guidance
-            sizes = () if self.planner is None else self.planner.sizes
-            FleetPlanner(grid, values.motion, "cpu", values.fleet, given, sizes, zones=zones)
+        zones = Zones() if zones is None else zones
+        self._refuse_zones(self._values, grid, lanes, zones)
         before, self._grid, self._lanes, self._zones = self._grid, grid, lanes, zones
         if before is None or _frame(before) != _frame(grid):
+            self._refuse_sizes(self._values.fleet.size)
             self._open(self._values)
             return
         self.places = Places(grid, self._values.fleet.size)
         self._take_lanes()
         self._plan_anew()  # else agents are allowed what was planned before the map changed
         self._find_goals(np.arange(len(self._agents)))
+
+    def _refuse_zones(self, values, grid, lanes, zones):
+        """Raise where agents of the present sizes could not cross no-stopping zones."""
+        if zones.no_stopping is not None:
+            given = None if lanes is None else lanes.guidance
+            sizes = () if self.planner is None else self.planner.sizes
+            FleetPlanner(grid, values.motion, "cpu", values.fleet, given, sizes, zones=zones)
+
+    def _pace(self):
+        return pace_of(self._values, self._grid)
 
     def _open(self, values, goes_on=False):
         """Make a planner for the present map. Where that raises, nothing changes.
@@ -137,7 +147,12 @@ class RunningFleet(FollowedFleet):
 
     def _admit(self):
         """Make room for agents of sizes that nobody has had yet."""
-        new = {*self._sizes_of(self._waiting_agents()).tolist()} - {*self.planner.sizes}
+        if self._refuse_sizes(*self.planner.sizes):
+            self._open(self._values, goes_on=True)
+
+    def _refuse_sizes(self, *known):
+        """Set agents aside that wait, and could not cross no-stopping zones -> other sizes than those that are known"""
+        new = {*self._sizes_of(self._waiting_agents()).tolist()} - {*known}
         for size in sorted(new) if self._zones.no_stopping is not None else ():
             try:
                 given = None if self._lanes is None else self._lanes.guidance
@@ -146,8 +161,7 @@ class RunningFleet(FollowedFleet):
             except GridMapError as error:
                 new.remove(size)
                 self._set_aside(size, f"agents of size {size} cannot be on this map: {error}")
-        if new:
-            self._open(self._values, goes_on=True)
+        return new
 
     def _set_aside(self, size, why):
         """Agents of a size that wait are no agents now: others keep away from where they are."""
@@ -160,7 +174,7 @@ class RunningFleet(FollowedFleet):
         if self._lanes is not None:
             self.planner.guidance, self._graph.one_way = self._lanes.guidance, self._lanes.one_way
         if self._zones or self.planner.zones:
-            self.planner.take_zones(self._zones, self._grid)
+            self.planner.take_zones(replace(self._zones, usual=self._pace()), self._grid)
         zones, sizes = self._zones, self._graph.sizes
         self._speeds = None if zones.speeds is None else np.stack([zones.limits(size) for size in sizes])
         refused = None if zones.no_stopping is None else np.stack([zones.stops_refused(size) for size in sizes])
@@ -321,6 +335,8 @@ class RunningFleet(FollowedFleet):
             what += f"; a clock that was set back counts after {after:g} s"
             self._misplaced(self._ids[number], agents["point"][number], what)
         held = graph.held_outside() & (now - agents["since"] > self._values.silent_after_s)
+        if self.doors is not None and held.any():
+            held &= ~self.doors.waited_for(graph, self.places)  # a lift takes its time
         agents["since"][held] = now  # they stand for a step, so that all is planned anew around them
         stands = agents["silent"] | agents["late"] | faulty | outside | self._off | self._doubted | held
         stands[self._of(self.standing)] = True

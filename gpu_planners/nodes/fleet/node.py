@@ -21,8 +21,7 @@ from ...fleet.execution.places import coarser
 from ...fleet.execution.running import RunningFleet
 from ...fleet.execution.tasks import FleetTasks
 from ...grid import GridMap
-from ...vda5050.layout import Layout
-from ...vda5050.zones import read_zones
+from ...vda5050.zones import zoned
 from ..common import map_codes as codes
 from ..common.map_scene import Frames, MapScene, TopicMaps
 from ..common.planner_node import COMPILING, OK, PlannerNode
@@ -104,7 +103,7 @@ class FleetPlannerNode(PlannerNode):
         """Have the fleet run on a map, with the zones of zones_file; without them where they cannot be used."""
         path, why = self.values.zones_file, ""
         try:
-            layout = read_zones(path, Layout(grid, map_id=""))[1] if path else Layout(grid)
+            layout = zoned(path, grid)
             self._fleet.take_map(layout.grid, layout.lanes(), layout.zones())
         except GpuPlannersError as error:
             if not path:

@@ -6,6 +6,7 @@ Everything here runs on the worker's threads, which may answer requests beside e
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,12 @@ import numpy as np
 from gpu_planners_msgs.srv import PlanFleet
 
 from ...fleet.arguments import MOST_SIZE
-from ...fleet.execution.places import Places, coarser
+from ...fleet.execution.followed import pace_of
+from ...fleet.execution.places import ROUNDING, Places, coarser
 from ...fleet.plan import FleetStatus
 from ...grid import FleetPlanner
+from ...vda5050.layout import LayoutError
+from ...vda5050.zones import zoned
 from ..common import map_codes as codes
 from ..common.map_messages import as_array, poses_of
 from ..common.map_scene import Frames, MapScene
@@ -51,14 +55,15 @@ class Solver:
     def __init__(self, scene: MapScene, frames: Frames, release: Callable[[], None]) -> None:
         """release: called when a request has read all that changes of the node may change (`Worker.release`)"""
         self._scene, self._frames, self._release = scene, frames, release
-        self._planners: dict[int, tuple[Any, Any]] = {}  # by thread: what it was made for, the planner
+        self._planners: dict[int, tuple[Any, Any, Any]] = {}  # by thread: what it was made for, the planner, the Layout
 
     def answer(
         self, request: PlanFleet.Request, response: PlanFleet.Response, values: FleetParameters
     ) -> PlanFleet.Response:
         """Fill the response of a request; raises what goes wrong."""
         _check(request, values)
-        planner = self._planner(values)
+        step_s = request.step_s or values.step_s
+        planner = self._planner(values, step_s)
         starts, goals = (
             self._frames.to_map(poses_of(getattr(request, name)), self._scene.frame, f"the {name}")
             for name in ("starts", "goals")
@@ -82,7 +87,7 @@ class Solver:
             sizes=sizes,
         )
         response.planning_time_s, response.device = time.perf_counter() - began, planner.device
-        response.header, response.step_s = self._scene.header(), request.step_s or values.step_s
+        response.header, response.step_s = self._scene.header(), step_s
         response.header.frame_id = frame
         _fill(response, plan, starts.points, goals.points)
         if not request.without_paths:
@@ -90,16 +95,40 @@ class Solver:
             response.paths = timed_paths(*given)
         return response
 
-    def _planner(self, values):
-        """The FleetPlanner of the thread that calls this, on the present map; RequestError while there is none."""
+    def _planner(self, values, step_s):
+        """The FleetPlanner of the thread that calls this, on the present map without what zones close; RequestError
+        while there is none, and for zones that a plan whose steps take `step_s` would not keep."""
         grid = self._scene.require_map()
         key = grid, values.tile_size, values.fleet, values.device
-        known, planner = self._planners.get(seat(), ((), None))
+        known, planner, layout = self._planners.get(seat(), ((), None, None))
         if planner is None or key[0] is not known[0] or key[1:] != known[1:]:
-            tiles = coarser(grid, values.tile_size)
-            planner = FleetPlanner(tiles, values.motion, device_of_seat(values.device), values.fleet)
-            self._planners[seat()] = key, planner
+            try:
+                layout = zoned(values.zones_file, coarser(grid, values.tile_size))
+            except LayoutError as error:
+                raise RequestError(codes.INVALID_REQUEST, f"zones_file cannot be used: {error}") from error
+            planner = FleetPlanner(layout.grid, values.motion, device_of_seat(values.device), values.fleet)
+            self._planners[seat()] = key, planner, layout
+        _refuse_zones(layout, values, step_s)
         return planner
+
+
+def _refuse_zones(layout, values, step_s):
+    """Raise RequestError where a plan whose steps take `step_s` would not keep the zones of a layout. What they close
+    is blocked, and what they make dearer is a wish."""
+    what, goes = "", "the fleet that runs goes by it"
+    if layout.zones().no_stopping is not None:
+        what = f"NO_STOPPING zones, and agents may wait anywhere in a plan; allowed for ~/plan_fleet: none, {goes}"
+    elif layout.forbidden is not None:
+        what = f"lanes that nobody may drive against, which plans do not keep; allowed for ~/plan_fleet: none, {goes}"
+    else:
+        least, pace = layout.zones().slowest(layout.grid), pace_of(replace(values, step_s=step_s), layout.grid)
+        if least < pace * (1 - ROUNDING):
+            longer = step_s * pace / least
+            what = (
+                f"a speed limit of {least:g} m/s, and agents go {pace:g} m/s; allowed: step_s of at least {longer:g} s"
+            )
+    if what:
+        raise RequestError(codes.INVALID_REQUEST, f"zones_file has {what}")
 
 
 def _check(request, values):
