@@ -12,6 +12,7 @@ from gpu_planners.errors import RanksError
 
 from . import (
     arm_batches,
+    arm_check_batches,
     arm_checks,
     arm_clouds,
     arm_constraints,
@@ -57,6 +58,7 @@ from .problems import MissingDataError, data_dir
 MODULES = (
     cold_start,
     arm_checks,
+    arm_check_batches,
     arm_clouds,
     arm_planners,
     arm_robots,

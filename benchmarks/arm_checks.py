@@ -15,9 +15,9 @@ CONTACT = 1e-4  # metres: closer to contact than this, two exact methods may dif
 def configurations(context):
     """Rows of configuration checks per second; the figures are medians over one scene of each family."""
     robot = load_urdf(*robot_files("panda", context.data))
-    scenes = _scenes(context)
+    scenes = first_scenes(context)
     rows = []
-    for mix, draw in (("random", _random), ("along problem segments", _along_segments)):
+    for mix, draw in (("random", random_configurations), ("along problem segments", along_segments)):
         peer = _coal_rates(context, robot, scenes, draw)
         best = max(peer["tree"][0], peer["brute"][0]) if peer else None
         for device, missing in context.asked_for():
@@ -48,9 +48,9 @@ def motions(context):
             count = (1_000 if context.quick else 5_000) if device == "cpu" else (2**14 if context.quick else 2**17)
             count //= 10 if device == "cpu" and check.mode == "workspace" else 1
             rates, valid = {}, []
-            for problem in progress(_scenes(context), f"motions, {device}"):
+            for problem in progress(first_scenes(context), f"motions, {device}"):
                 rng = np.random.default_rng(problem.index)
-                checker = _checker(robot, problem, device, check)
+                checker = checker_among(robot, problem, device, check)
                 q_from = rng.uniform(robot.lower, robot.upper, (3 * count, robot.dof))
                 q_from = q_from[checker.configurations_valid(q_from)][:count]
                 q_to = stepped(rng, q_from, robot)
@@ -61,7 +61,7 @@ def motions(context):
                     )
                     rates.setdefault(where, []).append(len(q_from) / median(taken))
             rows += [
-                Row(case, f"gpu_planners, {device}{where}", _spread(each) | {"free": float(np.mean(valid))}, each)
+                Row(case, f"gpu_planners, {device}{where}", spread(each) | {"free": float(np.mean(valid))}, each)
                 for where, each in rates.items()
             ]
     return rows + _hpp_rows(context, robot)
@@ -72,8 +72,8 @@ def _hpp_rows(context, robot):
     if missing := hpp_peer.unavailable():
         return [Row("continuous", "hpp-core, one core", note=missing)]
     rates, free, differing, count = {}, [], 0, 50 if context.quick else 200
-    for problem in progress(_scenes(context), "motions, hpp-core"):
-        rng, checker = np.random.default_rng(problem.index), _checker(robot, problem, "cpu")
+    for problem in progress(first_scenes(context), "motions, hpp-core"):
+        rng, checker = np.random.default_rng(problem.index), checker_among(robot, problem, "cpu")
         q_from = rng.uniform(robot.lower, robot.upper, (20 * count, robot.dof))
         q_from = q_from[checker.configurations_valid(q_from)][:count]
         q_to = stepped(rng, q_from, robot)
@@ -84,9 +84,7 @@ def _hpp_rows(context, robot):
             differing += int((theirs != ours).sum())
     note = f"{differing} verdicts of {count * len(free)} differ from ours"
     return [
-        Row(
-            "continuous", f"hpp-core, {kind}, one core", _spread(each) | {"free": float(np.mean(free))}, each, note=note
-        )
+        Row("continuous", f"hpp-core, {kind}, one core", spread(each) | {"free": float(np.mean(free))}, each, note=note)
         for kind, each in rates.items()
     ]
 
@@ -103,7 +101,7 @@ def _measured(mix, device, missing, robot, scenes, draw, count, context, best, p
         return [Row(mix, subject, note=missing)]
     rates, differing = {}, 0
     for number, problem in enumerate(progress(scenes, f"configurations, {device}")):
-        checker = _checker(robot, problem, device)
+        checker = checker_among(robot, problem, device)
         for where, (q,) in places(device, draw(robot, problem, count)):
             taken = seconds(lambda c=checker, q=q: c.configurations_valid(q), 5 if context.quick else 15, warm_up=2)
             rates.setdefault(where, []).append(count / median(taken))
@@ -112,7 +110,7 @@ def _measured(mix, device, missing, robot, scenes, draw, count, context, best, p
             differing += int((valid[peer["clear"][number]] != peer["valid"][number][peer["clear"][number]]).sum())
     rows = []
     for where, each in rates.items():
-        figures = _spread(each)
+        figures = spread(each)
         if peer:
             figures |= {
                 "ratio": median(each) / best,
@@ -123,7 +121,7 @@ def _measured(mix, device, missing, robot, scenes, draw, count, context, best, p
     return rows
 
 
-def _spread(rates):
+def spread(rates):
     return {"rate": median(rates), "lowest": min(rates), "highest": max(rates)}
 
 
@@ -151,7 +149,7 @@ def _peer_rows(mix, peer, best):
         return [Row(mix, "coal, one core", note=coal_peer.unavailable())]
     names = {"tree": "coal, one core, AABB tree", "brute": "coal, one core, pair by pair"}
     return [
-        Row(mix, names[kind], _spread(rates) | {"ratio": rate / best}, rates)
+        Row(mix, names[kind], spread(rates) | {"ratio": rate / best}, rates)
         for kind, (rate, rates) in ((kind, peer[kind]) for kind in names)
     ]
 
@@ -170,14 +168,14 @@ def _mujoco_row(context, mix, robot, scenes, draw, peer, best):
         if peer:
             clear = peer["clear"][number]
             differing += int((mujoco_peer.all_valid(valid, q)[clear] != peer["valid"][number][clear]).sum())
-    figures = _spread(rates)
+    figures = spread(rates)
     if peer:
         compared = int(sum(clear.sum() for clear in peer["clear"]))
         figures |= {"ratio": median(rates) / best, "compared": compared, "differing": differing}
     return Row(mix, subject, figures, rates)
 
 
-def _scenes(context):
+def first_scenes(context):
     """One problem of each family."""
     first = {}
     for problem in load_problems("panda", context.data):
@@ -185,15 +183,15 @@ def _scenes(context):
     return list(first.values())[: 3 if context.quick else None]
 
 
-def _checker(robot, problem, device, *motion):
+def checker_among(robot, problem, device, *motion):
     return CollisionChecker(robot, add_obstacles(CollisionWorld(), problem.obstacles), device, *motion)
 
 
-def _random(robot, problem, count):
+def random_configurations(robot, problem, count):
     return np.random.default_rng(problem.index).uniform(robot.lower, robot.upper, (count, robot.dof))
 
 
-def _along_segments(robot, problem, count):
+def along_segments(robot, problem, count):
     """Configurations on straight lines from the start to the goal and to random ones, as planners check them."""
     rng = np.random.default_rng(problem.index + 1)
     ends = np.concatenate([problem.goals, rng.uniform(robot.lower, robot.upper, (count // 50 + 1, robot.dof))])

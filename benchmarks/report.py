@@ -27,6 +27,8 @@ HEADINGS = {
     "ratio": "x coal",
     "compared": "compared",
     "differing": "differing",
+    "false_free": "false free",
+    "false_hit": "false hit",
     "free": "free",
     "solved": "solved",
     "scenarios": "scenarios",

@@ -235,13 +235,26 @@ def test_configurations_agree_with_coal(tmp_path):
 
 
 @needs_data
+def test_batches_of_checks_agree_with_coal(tmp_path):
+    """Ours always; mujoco_warp's where it is installed."""
+    assert command.main(["--quick", "--device", "cpu", "--only", "check_batches", "--out", str(tmp_path)]) == 0
+    rows = json.loads((tmp_path / "results.json").read_text())["tables"][0]["rows"]
+    ours = [row for row in rows if row["subject"] == "gpu_planners, cpu"]
+    theirs = [row for row in rows if row["subject"] == "mujoco_warp, cpu"]
+    assert len(ours) == len(theirs) == 2
+    for row in ours + [row for row in theirs if "skipped" not in row["note"]]:
+        figures = row["figures"]
+        assert figures["compared"] > 500 and figures["false_free"] == figures["false_hit"] == 0
+
+
+@needs_data
 def test_configurations_along_segments_start_at_the_start():
     problem = problems.load_problems("panda")[0]
 
     class Robot:
         lower, upper, dof = np.full(7, -1.0), np.full(7, 1.0), 7
 
-    q = arm_checks._along_segments(Robot, problem, 120)
+    q = arm_checks.along_segments(Robot, problem, 120)
     assert q.shape == (120, 7)
     np.testing.assert_allclose(q[[0, 49]], [problem.start, problem.goals[0]])
 
