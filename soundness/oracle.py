@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import coal
 import numpy as np
+import pinocchio as pin
 from scipy.optimize import minimize_scalar
 
 from benchmarks.robots import pieces_of
@@ -68,6 +69,15 @@ class Oracle:
             (geometry, (poses[i].rotation.copy(), poses[i].translation.copy()), ball)
             for i, geometry, ball in self._bodies[scene]
         ]
+
+    def link_poses(self, q, link):
+        """q: (N, dof) -> (N, 4, 4) poses of a link in the root frame."""
+        scene, found = self.hulls, []
+        frame = scene.model.getFrameId(link, pin.FrameType.BODY)
+        for row in q:
+            scene.placed(row)
+            found.append(pin.updateFramePlacement(scene.model, scene.data, frame).homogeneous.copy())
+        return np.array(found)
 
     def gaps(self, q, obstacles, enough=np.inf, raw=False):
         """q: (N, dof), obstacles: [Obstacle] -> (N,) least signed distance, metres; only a lower bound above

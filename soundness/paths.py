@@ -40,10 +40,10 @@ def case(run, rng, number, tally):
             result = planner.solve(start, goals, checker, settings, seed=seed)
             tally.checks += 1
             if result.solved:
-                _check(rig, tally, f"{name} on {device}", result, start, goals, obstacles)
+                check(rig, tally, f"{name} on {device}", result, start, goals, obstacles)
 
 
-def _check(rig, tally, who, result, start, goals, obstacles):
+def check(rig, tally, who, result, start, goals, obstacles):
     path, robot = result.path, rig.robot
     where = f"{who}, {rig.name}, path {numbers(path)}, {'; '.join(map(str, obstacles))}"
     missed = path[-1] - goals[result.goal_index]  # whole turns of a joint that turns without end lead to the same place

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import shapely
+from fleet_oracle import faults, meet, places_for, squares
 
 from gpu_planners.errors import GridMapError
 from gpu_planners.fleet import FleetPlanner, FleetStatus, Settings
@@ -10,41 +11,6 @@ from gpu_planners.fleet.action_graph import ActionGraph
 from gpu_planners.grid import GridMap
 
 SIZES = (1, 2, 3)
-
-
-def squares(tiles, sizes, more=0.0):
-    """What agents on tiles (N, 2) cover, in tiles, and `more` on each side"""
-    low = np.asarray(tiles) - (np.asarray(sizes)[:, None] - 1) // 2
-    high = low + np.asarray(sizes)[:, None]
-    return shapely.box(low[:, 0] - more, low[:, 1] - more, high[:, 0] + more, high[:, 1] + more)
-
-
-def meet(one, other):
-    """(N, M) bool, do inner parts of squares meet?"""
-    return shapely.area(shapely.intersection(one[:, None], other[None])) > 1e-9
-
-
-def faults(walked, sizes, costs, apart, following, lasts=1):
-    """[(step, what)] that is wrong with positions (steps + 1, N, 2). lasts: ticks of a move"""
-    found, walls = [], shapely.union_all([shapely.box(r, c, r + 1, c + 1) for r, c in np.argwhere(costs == 0)])
-    hall = shapely.box(0, 0, *costs.shape)
-    others, sizes = ~np.eye(len(sizes), dtype=bool), np.asarray(sizes)
-    for step, now in enumerate(walked):
-        here = squares(now, sizes)
-        if not shapely.covers(hall, here).all() or (shapely.area(shapely.intersection(here, walls)) > 1e-9).any():
-            found.append((step, "on a wall"))
-        # bodies with half of the distance around each, so that they touch where just enough is between them
-        wide = squares(now, sizes, apart / 2)
-        if (meet(wide, wide) & others).any():
-            found.append((step, "two agents are too near"))
-        if step:
-            if (np.abs(now - walked[step - 1]).sum(axis=1) > 1).any():
-                found.append((step, "a jump"))
-            moves = (now != walked[step - 1]).any(axis=1)
-            entered = meet(wide, squares(walked[step - 1], sizes, apart / 2)) & others & moves[:, None]
-            if (entered & entered.T).any() if following else entered.any():
-                found.append((step, "agents follow each other, or swap"))
-    return found
 
 
 def hall_of(seed, apart, most=14, shape=(18, 22), blocked=0.06):
@@ -65,23 +31,6 @@ def hall_of(seed, apart, most=14, shape=(18, 22), blocked=0.06):
         if len(tiles) == most:
             break
     return costs, np.array(tiles), np.array(sizes)
-
-
-def places_for(costs, size):
-    """(K, 2) tiles where an agent of a size can be"""
-    low = (size - 1) // 2
-    rows, cols = costs.shape
-    return np.array(
-        [
-            (r, c)
-            for r, c in np.argwhere(costs)
-            if r >= low
-            and c >= low
-            and r - low + size <= rows
-            and c - low + size <= cols
-            and costs[r - low : r - low + size, c - low : c - low + size].all()
-        ]
-    )
 
 
 @pytest.mark.parametrize("motion", ["four", "turning"])

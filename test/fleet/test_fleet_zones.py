@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from fleet_oracle import covers, stands
 
 from gpu_planners.errors import GridMapError, SettingsError
 from gpu_planners.fleet import Dispatcher, FleetPlanner, Settings, Task, Zones, conflicts
@@ -16,18 +17,6 @@ from gpu_planners.fleet.execution.running import RunningFleet
 from gpu_planners.grid import GridMap
 
 TICK = 2e-4
-
-
-def stands(before, now, headings_before, headings, closed, size=1):
-    """Agents that neither moved nor turned, and cover a tile where nobody may stop"""
-    low = (size - 1) // 2
-    still = (before == now).all(axis=1) & (headings_before == headings)
-    return [a for a in np.flatnonzero(still) if _covers(closed, now[a] - low, size)]
-
-
-def _covers(closed, corner, size):
-    rows, cols = (range(max(0, k), k + size) for k in corner.tolist())
-    return any(closed[r, c] for r in rows for c in cols if r < closed.shape[0] and c < closed.shape[1])
 
 
 def crossroads(wide=1):
@@ -56,7 +45,7 @@ def test_nobody_stands_in_a_zone_in_traffic(motion, given, wide, budget):
     fleet = FleetPlanner(GridMap(free), motion, "cpu", settings, zones=Zones(closed))
     size = settings.size
     tiles = np.argwhere(free[: 17 - size, : 20 - size])
-    tiles = np.array([t for t in tiles if not _covers(closed, t - (size - 1) // 2, size)])
+    tiles = np.array([t for t in tiles if not covers(closed, t - (size - 1) // 2, size)])
     starts = rng.permutation(tiles)
     if size > 1:
         starts = np.array([t for t in starts if (t % 3 == 0).all()])
