@@ -6,6 +6,8 @@ import importlib
 import os
 import threading
 import time
+from array import array
+from collections import Counter
 
 import numpy as np
 
@@ -36,7 +38,7 @@ class Gauge:
     """
 
     def __init__(self, process="self"):
-        self._folder, self.taken, self._held = f"/proc/{process}", [], []
+        self._folder, self.taken, self._held = f"/proc/{process}", array("d"), []
 
     def look(self):
         with open(f"{self._folder}/statm") as file:
@@ -85,7 +87,7 @@ def _plans(device, count):
     """Each plan has a world of its own: the checker's changes. Ctrl-C ends the run."""
     robot = load_urdf(URDF, URDF.with_suffix(".srdf"))
     checker, rng, gauge = CollisionChecker(robot, CollisionWorld(), device), np.random.default_rng(0), Gauge()
-    settings, solved, contacts = rrt_connect.Settings(time_limit_s=0.1), 0, 0
+    settings, ended, contacts = rrt_connect.Settings(time_limit_s=0.1), Counter(), 0
     empty, boxes = CoalScene(URDF, URDF.with_suffix(".srdf")), []
     with contextlib.suppress(KeyboardInterrupt):  # what was measured counts
         for k in progress(range(count), f"plans, {device}"):
@@ -99,13 +101,14 @@ def _plans(device, count):
             began = time.perf_counter()
             found = rrt_connect.solve(ends[0], ends[1], checker, settings, seed=k)
             gauge.taken.append(time.perf_counter() - began)
-            solved += found.solved
+            ended[found.status.value] += 1
             if found.solved and k % max(count // CHECKED, 1) == 0:
                 contacts += empty.among(boxes).first_collision(found.path) is not None
             if k == int(BEGUN * count):
                 gauge.look()
     gauge.look()
-    note = f"{solved} solved; {contacts} of those that coal checked collide"
+    told_of = ", ".join(f"{status}: {number}" for status, number in ended.most_common())
+    note = f"{told_of}; {contacts} of those that coal checked collide"
     return Row("plans among obstacles that change", f"gpu_planners, {device}", gauge.figures(), note=note)
 
 

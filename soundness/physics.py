@@ -5,7 +5,7 @@ import functools
 
 import numpy as np
 
-from benchmarks import generated_problems
+from benchmarks import generated_problems, robots
 from benchmarks.problems import add_obstacles, load_problems, missing_data, robot_files
 from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf, rrt_connect
 from gpu_planners.arm.control.spline import Spline
@@ -33,6 +33,8 @@ def shared(robot):
 def chosen(number):
     """(name, RobotModel, Problem) of a case."""
     name = ROBOTS[number % 2]
+    if why := robots.unavailable(name):
+        raise Skipped(why)
     robot, problems = shared(name)
     if problems and number % 4 < 2:
         problem = problems[7 * number % len(problems)]

@@ -15,7 +15,7 @@ from ..errors import shown
 from ..files import file_path
 from .obstacles import PRIMITIVES, Obstacle, world_of
 from .recipe import FORMAT
-from .schema import KEY, arrow, facts_of
+from .schema import KEY, arrow, facts_of, misfit
 from .shards import DatasetError, Shards, problem_of_file, read_manifest
 
 MOST_POINTS = 1_000_000  # of a resampled path
@@ -139,6 +139,8 @@ class Dataset:
         return padded
 
     def _array(self, name):
+        if name not in self.table.column_names:
+            raise DatasetError(f"the data set has no column '{name}'; it has {', '.join(self.table.column_names)}")
         column = self.table[name]
         return column.chunk(0) if column.num_chunks == 1 else arrow().concat_arrays(column.chunks)
 
@@ -180,9 +182,12 @@ def load(path: str | os.PathLike, columns: Sequence[str] | None = None, partial:
         if unknown:
             raise DatasetError(f"'{path}' has no column '{unknown[0]}'; it has {', '.join(schema.names)}")
         only = list(columns) if columns else None
-        return Dataset(pa.parquet.read_table(files, columns=only, page_checksum_verification=True), facts)
+        table = pa.parquet.read_table(files, columns=only, page_checksum_verification=True)
     except (OSError, pa.ArrowException, ValueError) as error:
         raise DatasetError(f"'{path}' cannot be read: {error}") from error
+    if wrong := misfit(table):
+        raise DatasetError(f"'{path}': {wrong}")
+    return Dataset(table, facts)
 
 
 def files_of(folder: Path, partial: bool) -> list[Path]:

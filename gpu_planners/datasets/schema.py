@@ -93,6 +93,32 @@ def facts_of(schema: Any) -> dict[str, Any] | None:
     return facts if isinstance(facts, dict) else None
 
 
+def misfit(table: Any) -> str:
+    """What is wrong with the columns of a table, "" where they are those of a data set, or some of them."""
+    pa, dof = arrow(), 1
+    for column in COLUMNS:
+        if column.name not in table.column_names:
+            continue
+        found = table.schema.field(column.name).type
+        if column.kind in (Q, PATH) and dof == 1:  # the first one says how many joints there are
+            vector = found.value_type if column.kind == PATH and pa.types.is_list(found) else found
+            dof = vector.list_size if pa.types.is_fixed_size_list(vector) else 1
+        if found != _type(pa, column.kind, dof):
+            return f"column '{column.name}' is {found}; allowed: {_type(pa, column.kind, dof)}"
+        if any(map(_has_nulls, table[column.name].chunks)):
+            return f"column '{column.name}' has values that are null; allowed: none"
+    return ""
+
+
+def _has_nulls(array):
+    if array.null_count:
+        return True
+    pa = arrow()
+    if pa.types.is_list(array.type) or pa.types.is_fixed_size_list(array.type):
+        return _has_nulls(array.flatten())
+    return pa.types.is_struct(array.type) and any(map(_has_nulls, array.flatten()))
+
+
 def table_of(rows: Mapping[str, Sequence], schema: Any) -> Any:
     """pyarrow.Table of {column: a value for each row}; configurations, paths (K, dof) and times (K,) as arrays."""
     pa, arrays = arrow(), []

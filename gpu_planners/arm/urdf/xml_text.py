@@ -41,6 +41,8 @@ def parse_xml(text: str, what: str) -> etree._Element:
             raise RobotDescriptionError(
                 f"the {what} is not well-formed XML: {error.message.strip()}, line {error.line}, column {error.column}"
             )
+    if root is None:  # nothing of what follows <?xml version="2.0"?> was understood
+        raise RobotDescriptionError(f"the {what} is not well-formed XML: it has no root element")
     for element in root.iter(etree.Element):
         namespace, _, name = element.tag.rpartition("}")
         if namespace and element.prefix is None:

@@ -28,6 +28,7 @@ OCCUPIED = 100
 MOST_YAML_BYTES = 64 * 2**10  # map_saver writes 200
 MOST_PICTURE_BYTES = 2**31
 MOST_PIXELS = 2**28  # of a picture: 16384 x 16384
+DEFLATED = 1032  # bytes that one of deflate's can stand for; Pillow fills up what is missing, to gigabytes
 STRIP = 2**22  # tiles that are converted at a time
 RAW_COSTS = 100  # costs that a raw picture holds: pixels 0 .. 99 for 1 .. 100, pixel 100 is blocked
 # as map_saver writes them
@@ -175,6 +176,8 @@ def _read_picture(file, path):
         with Image.open(file) as image:
             if image.width * image.height > MOST_PIXELS:
                 raise ValueError(f"it has {image.width} x {image.height} pixels; allowed: {MOST_PIXELS}")
+            if image.format == "PNG" and image.width * image.height > 8 * DEFLATED * file.stat().st_size:
+                raise ValueError(f"it is cut off: {image.width} x {image.height} pixels do not fit into so few bytes")
             return _pixels(image, file)
     except Exception as error:  # Pillow's readers raise all kinds of errors for malformed files
         raise GridMapError(f"{path}: image '{file}' cannot be read: {error}") from error

@@ -11,6 +11,7 @@ from .moves import FORWARD, REVERSE, SIDEWAYS, SPIN, STEP, STEP_ANGLE, Move, wra
 
 MOST_BYTES = 1 << 27
 MOST_HEADINGS = 72
+LONGEST = 1000.0  # cells of a move
 OFF = 0.02  # cells and rad that an end may be off: files are rounded to five digits
 
 
@@ -61,6 +62,11 @@ def _move(k, path, start, end, poses, angles, resolution):
             f"{OFF} or more from a centre and its end's angle"
         )
     cells[-1] = target
+    length = float(np.hypot(*np.diff(cells[:, :2], axis=0).T).sum())
+    if length > LONGEST:
+        raise GridMapError(
+            f"lattice file {shown(str(path))}: primitive {k} is {length:g} cells long; allowed: up to {LONGEST:g}"
+        )
     cells = _filled(cells)
     steps = np.diff(cells[:, :2], axis=0)
     length = float(np.hypot(*steps.T).sum())
