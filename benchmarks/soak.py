@@ -15,7 +15,6 @@ from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf, rrt_co
 from gpu_planners.compiling import ROBOT
 from gpu_planners.grid.maps.generated import warehouse_map
 from gpu_planners.share import share_folder
-from gpu_planners.verify import CoalScene
 
 from . import fleets_late
 from .harness import Benchmark, Row, median, percentile, progress, told
@@ -88,6 +87,8 @@ def _plans(device, count):
     robot = load_urdf(URDF, URDF.with_suffix(".srdf"))
     checker, rng, gauge = CollisionChecker(robot, CollisionWorld(), device), np.random.default_rng(0), Gauge()
     settings, ended, contacts = rrt_connect.Settings(time_limit_s=0.1), Counter(), 0
+    from gpu_planners.verify import CoalScene  # needs coal
+
     empty, boxes = CoalScene(URDF, URDF.with_suffix(".srdf")), []
     with contextlib.suppress(KeyboardInterrupt):  # what was measured counts
         for k in progress(range(count), f"plans, {device}"):
