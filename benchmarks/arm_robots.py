@@ -5,12 +5,17 @@ on the same convex pieces; paths are checked by both, and motions by the limits 
 """
 
 import importlib.metadata
+import itertools
+import tempfile
 import time
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld
 from gpu_planners.arm.geometry.decomposition import DEFAULT_TOLERANCE
@@ -27,6 +32,7 @@ PLACED, JUDGED = 50, 300  # configurations that are placed, and judged
 PROBLEMS, PROBLEMS_QUICK = 5, 2
 OBSTACLES = 6
 TRIED = 4000  # configurations for the starts and goals
+NODES, NEIGHBOURS = 600, 10  # of the roadmap that joins them
 LIMIT_S = 30.0
 DEVIATION = 0.01
 SKIN, NEAR = 1e-4, 2e-6  # m: what may be refused, what may be missed
@@ -34,12 +40,17 @@ SKIN, NEAR = 1e-4, 2e-6  # m: what may be refused, what may be missed
 
 @dataclass(frozen=True)
 class Described:
-    """title: in the table; source: of SETS; urdf: below it; joints: pattern of the planning joints' names"""
+    """title: in the table; source: of SETS; urdf: below it; joints: pattern of the planning joints' names
+
+    held: where other joints stay; meeting: pairs of links that meet wherever these joints stand, by the description
+    """
 
     title: str
     source: str
     urdf: str
     joints: str = r".*"
+    held: tuple[tuple[str, float], ...] = ()
+    meeting: tuple[tuple[str, str], ...] = ()
 
 
 def _examples():
@@ -92,6 +103,8 @@ DESCRIBED = (
         EXAMPLE,
         "icub_description/robots/icub.urdf",
         r"torso_\w+|r_(shoulder|elbow|wrist)\w*",
+        (("l_shoulder_roll", 1.2), ("l_elbow", 0.5)),  # at 0 the forearm is in the torso
+        (("l_upper_leg", "torso_1"), ("l_upper_leg", "chest")),
     ),
     Described("Romeo, left arm", EXAMPLE, "romeo_description/urdf/romeo.urdf", r"L(Shoulder|Elbow|Wrist)\w+"),
     Described(
@@ -143,9 +156,25 @@ def rig_of(each):
     folder, above = SETS[each.source]
     urdf = folder() / each.urdf
     package_dir = [folder(), *folder().parents][above]
-    return robots.rig_of(
-        each.title, urdf, package_dir, each.joints, (), velocity=None, hull_tolerance=DEFAULT_TOLERANCE
-    )
+    given = {"fixed": dict(each.held), "velocity": None, "hull_tolerance": DEFAULT_TOLERANCE}
+    rig = robots.rig_of(each.title, urdf, package_dir, each.joints, (), **given)
+    if not each.meeting:
+        return rig
+    with tempfile.NamedTemporaryFile("w", suffix=".srdf") as srdf:
+        srdf.write(_srdf_of(rig.model, each.meeting))
+        srdf.flush()
+        rig = robots.rig_of(each.title, urdf, package_dir, each.joints, (), Path(srdf.name), **given)
+        rig.coal_scene([])  # reads it, too
+        return rig
+
+
+def _srdf_of(model, meeting):
+    """An SRDF that disables these pairs of links, and those that are not checked without one."""
+    link = [model.link_names[i] for i in model.shape_link]
+    checked = {frozenset((link[a], link[b])) for a, b in model.self_collision_pairs} - set(map(frozenset, meeting))
+    pairs = [pair for pair in itertools.combinations(dict.fromkeys(link), 2) if frozenset(pair) not in checked]
+    lines = [f'<disable_collisions link1="{a}" link2="{b}" reason="User"/>' for a, b in pairs]
+    return f'<robot name="{model.name}">{"".join(lines)}</robot>'
 
 
 def _row(each, device, context):
@@ -165,7 +194,11 @@ def _row(each, device, context):
     figures["solved"] = f"{len(done)} of {len(plans)}"
     figures["valid"] = f"{sum(one['free'] and not one['broken'] for one in done)} of {len(done)}"
     figures |= {name: median([one[name] for one in done]) for name in ("plan_cpu_ms", "timed_cpu_ms", "duration_s")}
-    told_of = [] if problems else ["no two free configurations whose straight way is blocked were found"]
+    told_of = (
+        []
+        if problems
+        else ["no two configurations that a roadmap joins, and whose straight way is blocked, were found"]
+    )
     note = "; ".join(dict.fromkeys(told_of + [text for one in done for text in one["broken"]]))
     return Row(each.title, f"gpu_planners, {device}", figures, note=note)
 
@@ -205,13 +238,25 @@ def _problems(rig, q, device, count, rng):
         add_obstacles(checker.world, obstacles)
         scene, some = rig.coal_scene(obstacles), rng.permutation(q)[: JUDGED // count]
         judged, wrong = judged + len(some), wrong + _wrong(checker.configurations_valid(some), some, scene)
-        free = q[checker.configurations_valid(q)]
+        free = _joined(q[checker.configurations_valid(q)][:NODES], checker)
         pairs = rng.permutation(len(free))[: 2 * (len(free) // 2)].reshape(-1, 2)[:200]
         blocked = [] if not len(pairs) else np.flatnonzero(~checker.motions_valid(free[pairs[:, 0]], free[pairs[:, 1]]))
         if len(blocked):
             start, goal = free[pairs[blocked[0]]]
             problems.append(((start, goal, obstacles), scene))
     return problems, judged, wrong
+
+
+def _joined(q, checker):
+    """Those of free configurations (N, dof) that a roadmap joins: between any two of them there is a way."""
+    if len(q) < 2:
+        return q
+    near = cKDTree(q).query(q, min(len(q), NEIGHBOURS + 1))[1][:, 1:]
+    a, b = np.repeat(np.arange(len(q)), near.shape[1]), near.ravel()
+    free = checker.motions_valid(q[a], q[b])
+    edges = csr_array((np.ones(free.sum()), (a[free], b[free])), shape=(len(q), len(q)))
+    part = connected_components(edges, directed=False)[1]
+    return q[part == np.argmax(np.bincount(part))]
 
 
 def _obstacle(number, centre, reach, rng):
@@ -288,9 +333,9 @@ BENCHMARKS = (
         "its defaults but the planning joints, meshes in convex pieces (cut before, and kept). Off: the largest "
         "difference of a link's pose from pinocchio's. Compared: verdicts on random configurations among six boxes, "
         "with coal's on the same pieces; wrong: free at an overlap above 2 um, or refused 0.1 mm and more from "
-        "contact. Plans: RRT-Connect by its defaults within 30 s, between free configurations whose straight way is "
-        "not; medians. Timed: with rounded corners (0.01). Times are those of the processor, of all threads "
-        "together. Valid: path and motion free by coal, within the limits of the URDF.",
+        "contact. Plans: RRT-Connect by its defaults within 30 s, between configurations that a roadmap joins, whose "
+        "straight way is not free; medians. Timed: with rounded corners (0.01). Times are those of the processor, of "
+        "all threads together. Valid: path and motion free by coal, within the limits of the URDF.",
         COLUMNS,
         robots_of_sets,
     ),

@@ -11,6 +11,7 @@ import numpy as np
 import pinocchio as pin
 import trimesh
 from numpy.typing import ArrayLike
+from scipy.spatial import ConvexHull
 
 from ..errors import ObstacleError, RobotDescriptionError, shown
 from ..files import file_path, read_text_file, read_yaml
@@ -43,12 +44,42 @@ def hull_of(mesh: Any) -> Any:
         axes = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)[2]
         flat = axes[np.ptp(points @ axes.T, axis=0) < THINNEST] * THINNEST / 2
         if not len(flat):
-            mesh.buildConvexHull(True, "Qt")
+            try:
+                mesh.buildConvexHull(True, "Qt")
+            except RuntimeError:  # a vertex of a large plane face has more than 255 neighbours
+                return _with_few_neighbours(points)
             return mesh.convex
         for shift in flat:
             points = np.concatenate([points - shift, points + shift])
         return hull(points)
     return mesh.convex
+
+
+def _with_few_neighbours(points):
+    """The convex hull of points (V, 3), whose plane faces are cut into triangles by halves."""
+    found = ConvexHull(points)
+    faces: dict[tuple, set] = {}
+    for corners, plane in zip(found.simplices, found.equations):
+        faces.setdefault(tuple(plane.round(9)), set()).update(corners.tolist())
+    number, triangles = {corner: k for k, corner in enumerate(found.vertices.tolist())}, coal.StdVec_Triangle()
+    for plane, some in faces.items():
+        corners, normal = np.array(sorted(some)), np.array(plane[:3])
+        across = np.linalg.svd(normal[None])[2][1:]
+        if np.linalg.det([*across, normal]) < 0:
+            across = across[::-1]
+        flat = (points[corners] - points[corners].mean(axis=0)) @ across.T
+        around = corners[np.argsort(np.arctan2(flat[:, 1], flat[:, 0]))].tolist()
+        parts = [(0, len(around) - 1)]
+        while parts:
+            a, b = parts.pop()
+            if b - a > 1:
+                middle = (a + b) // 2
+                triangles.append(coal.Triangle(*(number[around[k]] for k in (a, middle, b))))
+                parts += [(a, middle), (middle, b)]
+    kept = coal.StdVec_Vec3s()
+    for corner in found.vertices:
+        kept.append(points[corner])
+    return coal.Convex(kept, triangles)
 
 
 def radius_about(shape: Any, T: Any) -> float:
