@@ -12,6 +12,7 @@ from gpu_planners.fleet.fields.next_hops import ground_of
 from gpu_planners.fleet.plan.turns import lanes_of, narrow_tiles
 from gpu_planners.fleet.step import deadlock
 from gpu_planners.grid import FleetPlanner, GridMap
+from gpu_planners.grid.maps.generated import warehouse_map
 
 LONGEST_WAIT = 400  # steps for an errand, on maps where up to half of all tiles are taken
 
@@ -193,3 +194,20 @@ def test_lanes_and_what_is_narrow_are_known_from_the_map():
     assert place[narrow[:-1]].tolist() == [[2, col] for col in range(4, 11)]
     lanes = lanes_of(ground, place, TWO_ROOMS.shape)
     assert set(map(tuple, place[lanes[:-1]].tolist())) >= {(2, col) for col in range(5, 10)}
+
+
+@pytest.mark.slow
+def test_a_warehouse_does_not_fill_up_where_agents_may_not_follow():
+    """1,000 agents in aisles two tiles wide: when all went headlong for their goals, ever more of them stood, and after
+    20 minutes they did half as many errands a minute."""
+    grid, rng = warehouse_map(80, 140, apron=6), np.random.default_rng(0)
+    tiles, errands = np.argwhere(~grid.blocked), np.zeros(20, int)
+    fleet = FleetPlanner(grid, "turning", "cpu", Settings(following=False))
+    fleet.start(rng.permutation(tiles)[:1000])
+    goals = tiles[rng.integers(len(tiles), size=1000)]
+    for step in range(120 * len(errands)):
+        fleet.step(goals)
+        there = (fleet.positions == goals).all(axis=1)
+        goals[there] = tiles[rng.integers(len(tiles), size=there.sum())]
+        errands[step // 120] += there.sum()
+    assert errands[-3:].mean() > 0.65 * errands.max(), errands

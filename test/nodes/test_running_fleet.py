@@ -395,3 +395,18 @@ def test_guidance_of_a_file_is_used_where_it_fits(tmp_path):
     assert "cut.npz" in fleet.guidance_fault
     fleet.configure(FleetParameters(device="cpu"))
     assert not fleet.guidance_fault
+
+
+@pytest.mark.parametrize("simulated", (False, True))
+def test_in_simulated_time_nobody_waits_for_the_field_of_its_goal(simulated):
+    """However short a step is; in real time a step has room for few new goals."""
+    side, count = 60, 200
+    fleet = RunningFleet(FleetParameters(device="cpu", step_s=0.001), simulated=simulated)
+    fleet.take_map(GridMap(np.ones((side, side), np.uint8), 4))
+    tiles = np.random.default_rng(0).permutation(np.argwhere(np.ones((side, side), bool)))
+    ids, starts, goals = [str(k) for k in range(count)], tiles[:count], tiles[count : 2 * count]
+    fleet.take_states(ids, fleet.places.points(starts), np.zeros(count), np.zeros(count), {})
+    fleet.take_goals(ids, fleet.places.points(goals), {})
+    step = fleet.step(1.0)
+    begun = np.count_nonzero(step.ticks)
+    assert begun > 0.7 * count if simulated else begun < 0.7 * count

@@ -43,11 +43,15 @@ TOLD_AGAIN = 2.0  # times that an action takes: one whose agent has not moved by
 class RunningFleet(FollowedFleet):
     """The agents of a fleet, their goals and its planner.
 
+    simulated: time stands still while it plans, so that all fields of new goals are planned in their step: then the
+        machine's load does not change what agents do. Else those that are not ready in time wait for the next step
+
     guidance_fault: why guidance_file is not used; doors: Doors of the map's tiles, or None
     """
 
-    def __init__(self, values: Rules) -> None:
+    def __init__(self, values: Rules, simulated: bool = False) -> None:
         super().__init__(values)
+        self._simulated = simulated
         self.guidance_fault = ""
         self._now = -np.inf
         self._ticks = 0  # of the planner
@@ -372,7 +376,8 @@ class RunningFleet(FollowedFleet):
         """Plan the next action of every agent that has not too much to do yet."""
         agents, graph, values = self._agents, self._graph, self._values
         goals = agents["goal"].copy()
-        ready = self.planner.prepare(goals, FIELDS_SHARE * values.step_s, budget_s=values.budget_s)
+        share_s = math.inf if self._simulated else FIELDS_SHARE * values.step_s
+        ready = self.planner.prepare(goals, share_s, budget_s=values.budget_s)
         goals[~ready] = -1  # an agent whose field is not ready stands
         full = self._full()
         full &= agents["there"] & ~agents["stands"] & (agents["busy"] <= self._ticks)
