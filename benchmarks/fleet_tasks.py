@@ -55,7 +55,8 @@ def published_tasks(name, year=2024, data=None):
     tasks = [np.array(line.split(","), np.int64) for line in lines[1 : int(lines[0]) + 1]]
     tasks = [np.stack(np.divmod(task, free.shape[1]), axis=1) for task in tasks]
     known = folder / "best_known.json"
-    best = json.loads(known.read_text())[name] if known.exists() else {"steps": 0, "best_known_tasks": 0}
+    known = json.loads(known.read_text()) if known.exists() else {}
+    best = known.get(name, {"steps": 0, "best_known_tasks": 0})
     places = np.stack(np.divmod(starts, free.shape[1]), axis=1)
     open = int(about["numTasksReveal"] * about["teamSize"])
     return TaskInstance(name, free, places, tasks, open, best["steps"], best["best_known_tasks"])
@@ -77,9 +78,13 @@ def simulate_tasks(fleet, instance, steps, budget_s=0.0, settings=None, each=Non
         began = time.perf_counter()
         goals = dispatcher.assign(range(n), fleet.positions, fleet.headings, float(step), budget_s=choice_s)
         took.append(time.perf_counter() - began)
+        left = budget_s
         if step == 0:
             fleet.prepare(goals, budget_s=budget_s)
-        fleet.step(goals, budget_s)
+        elif budget_s > 0:  # the choice has its share of the step; who has no field yet waits for it
+            goals[~fleet.prepare(goals, 0.5 * budget_s, budget_s=budget_s)] = -1
+            left = max(0.1 * budget_s, budget_s - (time.perf_counter() - began))
+        fleet.step(goals, left)
         if each:
             each(step, time.perf_counter() - began)
         walked.append(fleet.positions)

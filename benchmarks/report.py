@@ -156,6 +156,8 @@ HEADINGS = {
     "errands": "errands",
     "finished": "finished",
     "of_best": "errands a step / best known",
+    "of_best_late": "the same, second half",
+    "choice_ms": "choice of tasks, ms",
     "of_default": "errands / default",
     "of_ideal": "errands / ideal",
     "overlaps": "overlaps",

@@ -19,13 +19,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from gpu_planners.device import resolve_device
+from gpu_planners.fleet import conflicts
 
 from .. import machine, report
 from ..fleet_instances import NAMES, published
-from ..fleet_tasks import names_of, published_tasks
+from ..fleet_tasks import names_of, published_tasks, simulate_tasks
 from ..harness import Row, told
 from ..problems import MissingDataError, data_dir
-from .prepared import STEPPED
+from .prepared import GOALS, SCHEDULE, STEPPED, prepared_fleet
 
 JUDGE = "GPU_PLANNERS_JUDGE"  # of the environment
 KIT = os.environ.get(JUDGE) or "~/.cache/gpu_planners/Start-Kit"
@@ -72,8 +73,8 @@ ROUNDS = {
         "--planTimeLimit", ("--logDetailLevel", "3"),
     ),
     2026: Round(
-        "v3.1.0", "tasks", STEPPED, "round2026", 1e-3, _no_errors, 0.5, (), "--planCommTimeLimit",
-        ("--logDetailLevel", "3"), tuple(f"--{part}Python" for part in ("planner", "scheduler")),
+        "v3.1.0", "tasks", STEPPED, "round2026", 1e-3, _no_errors, 0.8, (), "--planCommTimeLimit",
+        ("--logDetailLevel", "3"), tuple(f"--{part}Python" for part in ("planner", "scheduler", "executor")),
     ),
 }  # fmt: skip
 UNPUBLISHED = 1000  # steps of instances that say nothing
@@ -83,10 +84,12 @@ COLUMNS = {
     "finished": "count",
     "of_default": "share",
     "of_best": "share",
+    "of_best_late": "share",
     "all_valid": "count",
     "step_ms": "ms",
     "step_p95_ms": "ms",
     "step_worst_ms": "ms",
+    "choice_ms": "ms",
 }
 TEXT = (
     "Finished {counted} in the League of Robot Runners {year}, counted by its judge (Start-Kit {tag}), which checks "
@@ -105,7 +108,9 @@ def main(arguments=None):
         folder = data_dir(options.data) / f"lorr{options.year}"
         names = options.names or (NAMES if options.year == 2023 else names_of(options.year, options.data))
         instances = [instance_of(options.year, name, options.data) for name in names]
-        kit = built(Path(options.build or kit_of(options.year)).expanduser(), options.year)
+        kit = Path(options.build or kit_of(options.year)).expanduser()
+        if not options.simulated:
+            built(kit, options.year)
     except (JudgeError, MissingDataError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -125,8 +130,10 @@ def main(arguments=None):
         default = 0
         for ours in (False, True) if which.ours else (True,):
             subject = f"{1e3 * options.budget:g} ms a step, {device}" if ours else "the kit's own"
+            subject += " (our simulator)" if options.simulated else ""
             try:
-                figures = judged(kit, folder, instance, options, ours)
+                play = simulated if options.simulated else judged
+                figures = play(kit, folder, instance, options, ours)
                 default = default if ours else figures["finished"]
                 if default:
                     figures["of_default"] = figures["finished"] / default
@@ -227,6 +234,33 @@ def judged(kit, folder, instance, options, ours=True):
     return figures
 
 
+def simulated(_kit, _folder, instance, options, _ours=True):
+    """`judged` without a kit: our simulator of the rules of 2024, which counts what the judge counts. Late steps are
+    not counted, since nothing moves meanwhile."""
+    steps = min(options.steps or instance.steps or UNPUBLISHED, instance.steps or 10**9)
+    fleet = prepared_fleet(
+        instance.free.astype(np.uint8), len(instance.starts), options.preprocess, options.budget, goals=GOALS
+    )
+    taken, share = [], SCHEDULE * options.budget
+    with _bar(instance.name, steps) as step:
+
+        def each(_, seconds):
+            taken.append(1e3 * seconds)
+            step()
+
+        finished, walked, choices = simulate_tasks(fleet, instance, steps, options.budget, None, each, share)
+    found = conflicts(walked)
+    figures = {"agents": len(instance.starts), "steps": steps, "finished": int(finished[-1])}
+    figures["all_valid"] = "Yes" if not found else f"No: {len(found)} conflicts"
+    if instance.best_known:
+        rate, half = instance.best_known / instance.steps, steps // 2
+        figures["of_best"] = float(finished[-1] / steps / rate)
+        figures["of_best_late"] = float((finished[-1] - finished[half]) / (steps - 1 - half) / rate)
+    p95 = float(np.percentile(taken, 95))
+    figures |= {"step_ms": float(np.median(taken)), "step_p95_ms": p95, "step_worst_ms": float(max(taken))}
+    return figures | {"choice_ms": 1e3 * float(np.median(choices))}
+
+
 def verdict_of(kit, file, steps, options, scratch, ours=True):
     """Run the judge on an instance's file -> what it wrote, a dict. ours: or the kit's own. Raises JudgeError"""
     here, build, out = Path(__file__).resolve().parent, kit.resolve() / "build", scratch / "out.json"
@@ -287,7 +321,7 @@ def _options(arguments):
     parser.add_argument(
         "--round", type=int, dest="year", default=2023, choices=sorted(ROUNDS), help="of the League (default: 2023)"
     )
-    parser.add_argument("--budget", type=float, help="seconds a step (default: 0.05; of rounds after 2023 0.5)")
+    parser.add_argument("--budget", type=float, help="seconds a step (default: 0.05; of 2024 0.5, of 2026 0.8)")
     parser.add_argument("--steps", type=int, help="at most so many (default: as many as are published)")
     parser.add_argument(
         "--limit", type=int, default=1, help="whole seconds, after which a step counts as late (default: 1)"
@@ -300,11 +334,16 @@ def _options(arguments):
         help=f"folder of the judge's Start-Kit; what it lacks is cloned and built (default: ${JUDGE}, here {KIT}, "
         "and for rounds after 2023 the same with the year behind it)",
     )
+    parser.add_argument(
+        "--simulated", action="store_true", help="by our own simulator of the rules of 2024, without a Start-Kit"
+    )
     parser.add_argument("--data", help="folder of the shared data (default: $GPU_PLANNERS_DATA or ../shared/data)")
     parser.add_argument("--out", default="out/judge", help="folder for results.json and results.md")
     options = parser.parse_args(arguments)
     if options.budget is None:
         options.budget = ROUNDS[options.year].budget
+    if options.simulated and options.year != 2024:
+        parser.error(f"--simulated is for --round 2024, not {options.year}")
     if options.year == 2023 and (unknown := sorted(set(options.names) - set(NAMES))):
         parser.error(f"unknown {', '.join(unknown)}; allowed: {', '.join(NAMES)}")
     return options

@@ -12,6 +12,8 @@ from gpu_planners.grid import GridMap
 
 BUDGET = "GPU_PLANNERS_BUDGET_S"  # seconds a step, of the environment
 STEPPED = "gpu_planners: a step"  # is printed with each step, where the judge prints nothing
+SCHEDULE = 0.3  # share of a step's budget for better choices of tasks
+GOALS = 3  # of an agent whose fields are kept: its own, and 1.5 first errands of tasks, with room to spare
 STEPS = 4  # before the first one
 FIRST = 0.8  # share of the time limit before the first step that fields get
 LATER = 0.5  # share of a step's time limit that fields get

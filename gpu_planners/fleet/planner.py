@@ -15,6 +15,7 @@ from ..device import refuse_forked, resolve_device, told_if_slow
 from ..errors import GridMapError, SettingsError, shown
 from ..grid.maps.grid_map import GridMap
 from ..parallel.team import NEVER
+from ..parallel.threads import one_thread
 from .arguments import all_sizes, checked_headings, checked_numbers, checked_sizes, checked_speeds, checked_tiles
 from .clock import deadline_after
 from .fields.cost_to_go import FAR, FieldStore
@@ -35,6 +36,7 @@ from .zones import LONGEST, Crossings, Zones, crossings
 
 LONGEST_STEP = 86_400.0  # seconds
 FIELDS_SHARE = 0.5  # of a step's budget, for the fields of new goals
+SHARED_PAIRS = 512  # whose distances are found on several threads; fewer are on one
 BARE = 50  # steps without time for whole paths, after which these are given up
 
 
@@ -621,7 +623,8 @@ class FleetPlanner:
                 values, out = self._engine.host_fields(slots), (np.empty(len(some), np.int64) for _ in range(2))
                 found = tuple(out)
                 given = tiles[some], faces[some], ends[some], slots
-                pair_costs(*given, values, self._lanes, standing, *found)
+                with one_thread(len(some) < SHARED_PAIRS):
+                    pair_costs(*given, values, self._lanes, standing, *found)
                 cost[some], met[some] = found
         return np.where(cost < FAR, cost / self._lanes.unit, np.inf), met
 

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.fleet_tasks import TaskInstance, published_tasks, simulate_tasks
 from benchmarks.judge import __main__ as command
 from benchmarks.problems import MissingDataError, data_dir
-from gpu_planners.fleet import DispatchSettings, FleetPlanner, conflicts
+from gpu_planners.fleet import FleetPlanner, conflicts
 
 KIT = Path(command.kit_of(2024)).expanduser()
 needs_judge = pytest.mark.skipif(not (KIT / "build" / "lifelong").exists(), reason=f"the judge is not built in {KIT}")
@@ -39,6 +39,21 @@ def test_simulator_counts_as_the_judge(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     options = SimpleNamespace(year=2024, budget=0.0, steps=120, limit=60, preprocess=300)
     figures = command.judged(command.built(KIT, 2024), folder, instance, options)
-    fleet = FleetPlanner(instance.grid, "turning", "cpu")
-    finished, *_ = simulate_tasks(fleet, instance, 120, settings=DispatchSettings(new_fields=10**6), choice_s=0.0)
-    assert figures["all_valid"] == "Yes" and figures["finished"] == finished[-1] > 0
+    ours = command.simulated(None, None, instance, options)
+    assert figures["all_valid"] == ours["all_valid"] == "Yes" and figures["finished"] == ours["finished"] > 0
+
+
+KIT_2026 = Path(command.kit_of(2026)).expanduser()
+
+
+@pytest.mark.skipif(not (KIT_2026 / "build" / "lifelong").exists(), reason=f"the judge is not built in {KIT_2026}")
+def test_delays_make_no_schedule_and_no_move_wrong(monkeypatch):
+    """Each task that ended while a schedule was made was an error before."""
+    try:
+        instance, folder = published_tasks("room-example_150", 2026), data_dir(None) / "lorr2026"
+    except MissingDataError as error:
+        pytest.skip(str(error))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    options = SimpleNamespace(year=2026, budget=0.2, steps=240, limit=1, preprocess=60)
+    figures = command.judged(command.built(KIT_2026, 2026), folder, instance, options)
+    assert figures["all_valid"] == "Yes" and figures["finished"] > 5

@@ -8,11 +8,8 @@ import time
 
 import numpy as np
 
-from benchmarks.judge.prepared import BUDGET, LATER, STEPPED, prepared_fleet
+from benchmarks.judge.prepared import BUDGET, GOALS, LATER, SCHEDULE, STEPPED, prepared_fleet
 from gpu_planners.fleet import Dispatcher, Task
-
-SCHEDULE = 0.3  # share of a step's budget for better choices of tasks
-GOALS = 3  # of an agent whose fields are kept: its own, and 1.5 first errands of tasks, with room to spare
 
 
 class Entry:

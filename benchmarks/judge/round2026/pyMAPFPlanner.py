@@ -13,4 +13,4 @@ class pyMAPFPlanner:  # noqa: N801 (the judge's name)
         """The scheduler has made all ready."""
 
     def plan(self, time_limit):
-        return entry.plan(1e-3 * time_limit)
+        return entry.plan(self.env, 1e-3 * time_limit)

@@ -13,4 +13,4 @@ class pyTaskScheduler:  # noqa: N801 (the judge's name)
         entry.initialize(self.env, 1e-3 * preprocess_time_limit)
 
     def plan(self, time_limit):
-        return entry.schedule(self.env, 1e-3 * time_limit)
+        return entry.schedule(self.env)

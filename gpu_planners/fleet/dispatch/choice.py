@@ -4,14 +4,17 @@ All costs are steps. A robot's candidates are the tasks that are cheapest by the
 then found by the fleet's fields.
 """
 
+import math
+import time
 from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
 
 from .matching import NONE, match
+from .nearest import cheapest
 from .pool import Pool
-from .robots import Robots, straight
+from .robots import Robots, rows_of, straight
 from .settings import DispatchSettings
 from .stays import Stays
 from .task import Name, Record, Task, TaskStatus
@@ -20,7 +23,10 @@ ROUNDS = 8  # of candidates for robots whose candidates all went to others
 NEVER = 1e12  # when tasks without a due time are due
 LATE = 10.0  # what a step of a task's delay costs
 FULL = 0.7  # robots of free tiles, from which on not all get tasks
-PART = 1 << 22  # pairs whose straight distances are found together
+PART = 1 << 22  # pairs of robots and tasks that are looked at together, where not all robots may do all tasks
+LEAST = 64  # robots that are considered in a call, however little time there is
+PACE_S = 5e-5  # seconds that a robot takes, before that has been measured
+PACES = 4  # calls over which it is averaged
 WAITING, ASSIGNED, BEGUN = TaskStatus.WAITING, TaskStatus.ASSIGNED, TaskStatus.BEGUN
 
 
@@ -29,7 +35,8 @@ class Choice:
 
     def __init__(self, settings: DispatchSettings):
         self.settings = settings
-        self._turn = 0  # of the robots under way that are reconsidered
+        self._turn = 0  # of the robots that are considered, where these are not all
+        self._pace_s = PACE_S  # seconds that a robot takes, on average
 
     def choose(
         self,
@@ -39,22 +46,24 @@ class Choice:
         fleet,
         now: float,
         step: float,
-        goes_on: Callable[[], bool],
+        until: float,
         keeping: set[Any],
         able: Callable[[Task], Collection[Any] | None] | None = None,
     ) -> dict[Name, Record | None]:
         """-> {robot: its task, None: none} of those that were considered
 
-        now: in the unit in which a step takes `step`; goes_on: is there time for a better choice?
+        now: in the unit in which a step takes `step`; until: of time.monotonic(), when the choice should have ended
         keeping, able: as in Dispatcher.assign
         """
-        free, under_way, soon = self._who(crew, pool, stays, keeping)
+        began = time.monotonic()
+        most = math.inf if until == math.inf else max(LEAST, (until - began) / self._pace_s)
+        free, under_way, soon = self._who(crew, pool, stays, keeping, most)
         again = {crew.names[k] for k in under_way}
         tasks = [
             record
             for record in pool.open.values()
-            if (record.status == WAITING and record.task.release <= now)
-            or (record.status == ASSIGNED and record.robot in again)
+            if (record.status is WAITING and record.task.release <= now)
+            or (record.status is ASSIGNED and record.robot in again)
         ]
         chosen: dict[Name, Record | None] = dict.fromkeys(again)
         if not tasks:
@@ -68,37 +77,48 @@ class Choice:
             if not len(left) or not len(open_tasks):
                 break
             robots = [places[k] for k in left]
-            found = self._match(robots, work.some(open_tasks), crew, fleet, goes_on)
+            found = self._match(robots, work.some(open_tasks), crew, fleet, lambda: time.monotonic() < until)
             got = found != NONE
             for place, task in zip(left[got].tolist(), open_tasks[found[got]].tolist()):
                 if place < len(free) + len(under_way):
                     chosen[crew.names[places[place][0]]] = tasks[task]
             whole = len(open_tasks) <= self.settings.candidates
             left, open_tasks = left[~got], np.delete(open_tasks, found[got])
-            if whole or not got.any():
+            if whole or not got.any() or time.monotonic() >= until:
                 break
+        took = (time.monotonic() - began) / max(LEAST, len(places))
+        self._pace_s += (took - self._pace_s) / PACES
         return chosen
 
-    def _who(self, crew, pool, stays, keeping):
-        """Numbers of the robots that are free, that are under way and reconsidered now, and that end a task soon."""
-        free, under_way, soon = [], [], []
-        for k, name in enumerate(crew.names):
-            record = pool.of_robot.get(name)
-            if stays.charges(name) or name in keeping:
-                continue
-            if record is None:
-                free.append(k)
-            elif record.status == ASSIGNED:
-                under_way.append(k)
-            elif record.errand == len(record.task.tiles) - 1:
-                if straight(crew.tiles[k], record.task.tiles[-1]) <= self.settings.look_ahead:
-                    soon.append(k)
-        most = self.settings.at_once
+    def _who(self, crew, pool, stays, keeping, most):
+        """Numbers of the robots that are free, that are under way and reconsidered now, and that end a task soon; of
+        the first two at most so many, in turns."""
+        out = stays.low | keeping
+        held = [pool.of_robot.get(name) for name in crew.names]
+        considered = [(k, r) for k, r in enumerate(held) if not out or crew.names[k] not in out]
+        free = [k for k, record in considered if record is None]
+        under_way = [k for k, record in considered if record is not None and record.status is ASSIGNED]
+        ending = [
+            (k, *record.places[-1])
+            for k, record in considered
+            if record is not None and record.status is BEGUN and record.errand == record.last
+        ]
+        if len(free) > most:
+            free = self._in_turns(free, int(most))
+        most = int(min(self.settings.at_once, most - len(free)))
         if len(under_way) > most:
-            first = self._turn % len(under_way)
-            self._turn = first + most
-            under_way = sorted((under_way + under_way)[first : first + most])
-        return free, under_way, soon
+            under_way = self._in_turns(under_way, most)
+        if ending:
+            number, *ends = rows_of(ending, np.int64).T
+            near = straight(crew.tiles[number], np.stack(ends, axis=1)) <= self.settings.look_ahead
+            ending = number[near].tolist()
+        return free, under_way, ending
+
+    def _in_turns(self, robots, most):
+        """So many of some robots, others each time."""
+        first = self._turn % len(robots)
+        self._turn = first + most
+        return sorted((robots + robots)[first : first + most])
 
     def _not_too_many(self, free, crew, pool, fleet, work):
         """Those of the robots (K,) without a task that may get one now: in a full room the nearest to tasks, so that
@@ -109,15 +129,14 @@ class Choice:
         room = max(0, int(self.settings.busy_share * tiles) - len(pool.of_robot))
         if room >= len(free):
             return free
-        lots = _guesses([crew.names[k] for k in free], crew.tiles[free], work)
-        away = np.concatenate([guess.min(axis=1) for _, guess in lots])
-        return [free[k] for k in np.sort(np.argsort(away, kind="stable")[:room])]
+        away = self._candidates([crew.names[k] for k in free], crew.tiles[free], crew.sizes[free], work, fleet, 1)[1]
+        return [free[k] for k in np.sort(np.argsort(away[:, 0], kind="stable")[:room])]
 
     def _ahead(self, crew, pool, fleet, soon):
         """[(number, tile, heading, steps until then)] where robots end their tasks, if that is soon"""
         if not soon or self.settings.look_ahead == 0:
             return []
-        ends = np.array([pool.of_robot[crew.names[k]].task.tiles[-1] for k in soon])
+        ends = np.array([pool.of_robot[crew.names[k]].places[-1] for k in soon])
         far, _ = fleet.distances(crew.tiles[soon], crew.headings[soon], ends, sizes=crew.sizes[soon])
         near = np.flatnonzero(far <= self.settings.look_ahead)
         return [(soon[k], ends[k], -1, float(far[k])) for k in near]
@@ -128,7 +147,7 @@ class Choice:
         tiles, headings = np.array([tile for _, tile, *_ in robots]), np.array([h for *_, h, _ in robots])
         offset = np.array([then for *_, then in robots])
         names, sizes = [crew.names[k] for k in numbers], crew.sizes[numbers]
-        candidates = self._candidates(names, tiles, sizes, work, fleet)
+        candidates = np.sort(self._candidates(names, tiles, sizes, work, fleet, self.settings.candidates)[0], axis=1)
         row, place = np.nonzero(candidates != NONE)
         task = candidates[row, place]
         way, met = self._ways(row, task, tiles, headings, sizes, work, crew, fleet, goes_on)
@@ -145,24 +164,27 @@ class Choice:
         settings = self.settings
         return match(candidates, costs, settings.window, settings.improvements, goes_on)
 
-    def _candidates(self, names, tiles, sizes, work, fleet):
-        """(R, C) tasks that are cheapest for each robot by the straight distance, NONE where there are fewer; its own
-        among them"""
-        most = min(self.settings.candidates, len(work.tasks))
-        found = np.full((len(names), most), NONE)
-        own = {record.robot: k for k, record in enumerate(work.tasks) if record.robot is not None}
-        for some, guess in _guesses(names, tiles, work):
-            if len(fleet.sizes) > 1:
-                guess[_too_large(tiles[some], sizes[some], work.tasks, fleet)] = np.inf
-            if fleet.zones.no_stopping is not None:
-                guess[_no_stops(sizes[some], work.tasks, fleet.zones)] = np.inf
-            for r, name in enumerate(names[some]):
-                if name in own and np.isfinite(guess[r, own[name]]):
-                    guess[r, own[name]] = -np.inf
-            best = np.argpartition(guess, most - 1, axis=1)[:, :most]
-            best.sort(axis=1)
-            found[some] = np.where(np.take_along_axis(guess, best, 1) < np.inf, best, NONE)
-        return found
+    def _candidates(self, names, tiles, sizes, work, fleet, most):
+        """(R, C) tasks that are cheapest for each robot by the straight distance, its own among them, and what they
+        cost; NONE and inf where there are fewer"""
+        most = min(most, len(work.tasks))
+        found, cost = np.full((len(names), most), NONE), np.full((len(names), most), np.inf)
+        owners = {record.robot: k for k, record in enumerate(work.tasks) if record.robot is not None}
+        own = np.array([owners.get(name, NONE) for name in names], np.int64)
+        several, zoned = len(fleet.sizes) > 1, fleet.zones.no_stopping is not None
+        picky = bool(several or zoned or work.only)  # are there robots that may not do all tasks?
+        part = max(1, PART // len(work.tasks) if picky else len(names))
+        for first in range(0, len(names), part):
+            some = slice(first, first + part)
+            refused = np.zeros((len(names[some]), len(work.tasks)), bool) if picky else None
+            if several:
+                refused |= _too_large(tiles[some], sizes[some], work.tasks, fleet)
+            if zoned:
+                refused |= _no_stops(sizes[some], work.tasks, fleet.zones)
+            for k, robots in work.only:
+                refused[[name not in robots for name in names[some]], k] = True
+            found[some], cost[some] = cheapest(tiles[some], work.first, work.rank, own[some], most, refused)
+        return found, cost
 
     def _ways(self, row, task, tiles, headings, sizes, work, crew, fleet, goes_on):
         """-> (K,) steps of pairs of robots and tasks, inf where no path leads there; (K,) robots on the way"""
@@ -181,17 +203,6 @@ class Choice:
             at, to = row[exact], goals[number[exact]]
             way[exact], met[exact] = fleet.distances(tiles[at], headings[at], to[:, :2], crew.tiles, to[:, 2])
         return way, met
-
-
-def _guesses(names, tiles, work):
-    """Yields some of the robots (R,), as a slice, and (some, T) what tasks cost them by the straight distance"""
-    rank, part = -work.level * 1e9 + work.value, max(1, PART // len(work.tasks))
-    for first in range(0, len(names), part):
-        some = slice(first, first + part)
-        guess = straight(tiles[some, None], work.first[None]) + rank
-        for k, robots in work.only:
-            guess[[name not in robots for name in names[some]], k] = np.inf
-        yield some, guess
 
 
 def _too_large(tiles, sizes, tasks, fleet):
@@ -228,23 +239,25 @@ class Work:
     """Tasks that may be given now, as arrays.
 
     first: (T, 2) their first errands; length: (T,) steps from there to the end, straight on; left: steps until they are
-    due; value: what they cost beside the way to them; level: of their priorities, from 0
+    due; value: what they cost beside the way to them; level: of their priorities, from 0; rank: both together
     only: [(number, robots)] of those that not all may take
     """
 
     def __init__(self, tasks: list[Record], settings: DispatchSettings, now: float, step: float, able: Any = None):
         self.tasks = tasks
-        self.first = np.array([record.task.tiles[0] for record in tasks])
-        self.length = np.array([record.length for record in tasks])
-        since = np.array([max(record.history[0].time, record.task.release) for record in tasks])
-        self.left = np.minimum([record.task.due - now for record in tasks], NEVER) / step
+        about = rows_of([record.about for record in tasks], np.float64)
+        self.first, (self.length, since, due, priority) = about[:, :2].astype(np.int64), about[:, 2:].T
+        self.left = np.minimum(due - now, NEVER) / step
         slack = self.left - self.length
         urgent = np.clip(1.0 - slack / settings.due_horizon, 0.0, 1.0)
         self.value = settings.prefer_short * self.length - settings.ageing * np.maximum(0.0, now - since) / step
         self.value = self.value - LATE * settings.due_horizon * urgent
-        _, self.level = np.unique([record.task.priority for record in tasks], return_inverse=True)
+        _, self.level = np.unique(priority, return_inverse=True)
+        self.rank = self.value - self.level * 1e9
         self.only = []
-        for k, task in enumerate(record.task for record in tasks):
+        for k, task in enumerate([record.task for record in tasks]):
+            if able is None and task.robots is None:
+                continue
             robots = None if able is None else able(task)
             several = [set(names) for names in (robots, task.robots) if names is not None]
             if several:
@@ -255,7 +268,7 @@ class Work:
             return self
         work = object.__new__(Work)
         work.tasks = [self.tasks[k] for k in numbers]
-        for name in ("first", "length", "left", "value", "level"):
+        for name in ("first", "length", "left", "value", "level", "rank"):
             setattr(work, name, getattr(self, name)[numbers])
         place = {k: new for new, k in enumerate(numbers.tolist())}
         work.only = [(place[k], robots) for k, robots in self.only if k in place]

@@ -22,7 +22,7 @@ from ..planner import FleetPlanner
 from .choice import Choice
 from .journal import Journal
 from .pool import SUBMITTED, Pool
-from .robots import Robots
+from .robots import Robots, rows_of
 from .settings import DispatchSettings
 from .stays import Stays
 from .task import MOST_PRIORITY, Name, RobotState, Task, TaskState, TaskStatus, checked_name, content_of
@@ -65,6 +65,7 @@ class Dispatcher:
         self._choice = Choice(settings)
         self._pending: list[list] = []  # events that have happened, and are not on the disk
         self._goals: dict[Name, tuple[int, int]] = {}  # of robots, as told by the last `assign`
+        self._last: tuple[list, np.ndarray] = [], np.zeros((0, 2), np.int64)  # robots of the last `assign`, their goals
         self._free: tuple | None = None  # a grid, and where robots can be on it
         self._journal: Journal | None = None
         if journal is not None:
@@ -160,6 +161,7 @@ class Dispatcher:
         self._take_time(now)
         self._stays.remove(robot, self.now)
         self._goals.pop(robot, None)
+        self._last = [], self._last[1][:0]
         record = self._pool.of_robot.get(robot)
         if record is not None:
             self._do([[self.now, "returned", record.id, robot, why or None]])
@@ -227,29 +229,32 @@ class Dispatcher:
         self._arrive(names, tiles, arrived)
         crew = Robots(names, tiles, faces, checked_sizes(sizes, len(names), self.fleet.sizes))
         self._charge(crew, charges)
-        self._choose(crew, lambda: time.monotonic() - began < budget_s, staying, able)
+        self._choose(crew, began + budget_s, staying, able)
         busy = self._pool.of_robot.keys() | staying
         idle = [k for k, name in enumerate(names) if name not in busy and not self._stays.charges(name)]
         self._stays.park(crew, idle, self.fleet, self.now)
         self._commit()
         told = dict.fromkeys([*names, *self._goals])
         self._goals = {name: goal for name in told if (goal := self._goal_of(name)) is not None}
+        self._last = names, self._goals_of(names)
+        return self._last[1].astype(np.int32)
+
+    def _goals_of(self, names):
+        """(N, 2) where robots were told to go"""
         none = (NOWHERE, NOWHERE)
-        return np.array([self._goals.get(name, none) for name in names], np.int32).reshape(-1, 2)
+        return rows_of([none, *(self._goals.get(name, none) for name in names)], np.int64)[1:]
 
     def _arrive(self, names, tiles, arrived):
-        there = np.zeros(len(names), bool)
+        goals = self._last[1] if self._last[0] == names else self._goals_of(names)
+        there = (tiles == goals).all(axis=1)
         if arrived is not None:
             if np.shape(arrived) != there.shape:
                 raise SettingsError(f"arrived has the shape {np.shape(arrived)}; allowed: {there.shape}")
-            there[:] = np.asarray(arrived, bool)
-        for k, (name, tile) in enumerate(zip(names, map(tuple, tiles.tolist()))):
-            goal = self._goals.get(name)
-            if goal is None or not (there[k] if arrived is not None else tile == goal):
-                continue
-            record = self._pool.of_robot.get(name)
-            if record is not None and goal == tuple(record.task.tiles[record.errand].tolist()):
-                self._note("errand", record, name, record.errand + 1)
+            there = np.asarray(arrived, bool)
+        for k in np.flatnonzero(there & (goals[:, 0] != NOWHERE)).tolist():
+            record, goal = self._pool.of_robot.get(names[k]), tuple(goals[k].tolist())
+            if record is not None and goal == record.places[record.errand]:
+                self._note("errand", record, names[k], record.errand + 1)
 
     def _charge(self, crew, charges):
         """Send those to chargers whose batteries are low, unless they are busy."""
@@ -258,14 +263,14 @@ class Dispatcher:
             if record is not None:
                 self._note("withdrawn", record, name, "charge")
 
-    def _choose(self, crew, goes_on, keeping, able):
+    def _choose(self, crew, until, keeping, able):
         """Choose tasks for robots that have not begun one."""
-        kept = {record.robot: record for record in self._pool.open.values() if record.status == TaskStatus.ASSIGNED}
-        absent = [record for robot, record in kept.items() if robot not in crew.number]
+        held = self._pool.of_robot.items()
+        absent = [record for robot, record in held if robot not in crew.number and record.status == TaskStatus.ASSIGNED]
         for record in absent:
             self._note("withdrawn", record, record.robot, "not told of")
         given = crew, self._pool, self._stays, self.fleet, self.now, self._step
-        chosen = self._choice.choose(*given, goes_on, keeping, able)
+        chosen = self._choice.choose(*given, until, keeping, able)
         changed = {name: record for name, record in chosen.items() if self._pool.of_robot.get(name) is not record}
         for name in changed:
             before = self._pool.of_robot.get(name)
@@ -279,7 +284,7 @@ class Dispatcher:
     def _goal_of(self, robot):
         record = self._pool.of_robot.get(robot)
         if record is not None:
-            return tuple(record.task.tiles[record.errand].tolist())
+            return record.places[record.errand]
         return self._stays.goal_of(robot)
 
     # ---- events ----

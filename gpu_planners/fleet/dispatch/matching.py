@@ -32,6 +32,8 @@ def match(
         if robots and goes_on():
             _choose_anew(np.arange(robots), tasks, costs, chosen)
         return chosen
+    if improvements == 0 or not goes_on():
+        return chosen
     wants: dict[int, list[int]] = {}
     for robot, task in zip(*(at.tolist() for at in np.nonzero(np.isfinite(costs)))):
         wants.setdefault(int(tasks[robot, task]), []).append(robot)

@@ -1,7 +1,6 @@
 """The pool: every change of a task is an event, and the events make the pool. So a journal of them is all of it."""
 
 from collections import OrderedDict
-from dataclasses import replace
 from typing import Any
 
 from ...errors import SettingsError, TaskError, shown
@@ -92,7 +91,7 @@ class Pool:
             self._end(record, TaskStatus.DONE)
 
     def _priority(self, record, _, priority):
-        record.task = replace(record.task, priority=priority)
+        record.prefer(priority)
 
     def _cancelled(self, record, *_):
         self._let_go(record)

@@ -41,6 +41,11 @@ class Stays:
         self._stays: dict[Name, Stay] = {}
         self._low: set[Name] = set()  # robots whose batteries are low, whether there is a charger for them or not
 
+    @property
+    def low(self) -> set[Name]:
+        """Who charges, or would have to"""
+        return self._low
+
     def charges(self, robot: Name) -> bool:
         """Does it charge, or would it have to?"""
         return robot in self._low

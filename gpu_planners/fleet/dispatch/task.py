@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -152,7 +152,22 @@ class Record:
     changed: int = 0
 
     def __post_init__(self) -> None:
+        self._about: tuple[float, ...] | None = None
         self.length: float = float(np.abs(np.diff(self.task.tiles, axis=0)).sum())  # moves after the first errand
+        self.places: list[tuple[int, int]] = list(map(tuple, self.task.tiles.tolist()))  # its errands
+        self.last: int = len(self.places) - 1  # errand
+
+    @property
+    def about(self) -> tuple[float, ...]:
+        """Row and column of its first errand, its length, since when it waits, when it is due, its priority"""
+        if self._about is None:
+            task, (row, col) = self.task, self.places[0]
+            since = max(self.history[0].time, task.release)
+            self._about = row, col, self.length, since, task.due, task.priority
+        return self._about
+
+    def prefer(self, priority: int) -> None:
+        self.task, self._about = replace(self.task, priority=priority), None
 
     def state(self) -> TaskState:
         return TaskState(self.id, self.task, self.status, self.robot, self.errand, tuple(self.history))

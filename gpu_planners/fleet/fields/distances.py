@@ -1,6 +1,7 @@
 """Distances of pairs, by the fields of their goals."""
 
 import numpy as np
+from numba import prange
 
 from ...device import njit
 from .cost_to_go import FAR, downhill, exits, leaving
@@ -9,7 +10,7 @@ from .lanes import Lanes
 ANY = -1  # for a heading: the best one
 
 
-@njit
+@njit(parallel=True)
 def pair_costs(
     tiles: np.ndarray,
     headings: np.ndarray,
@@ -26,7 +27,7 @@ def pair_costs(
     tiles, headings, goals, slots: (K,), slots of the goals' fields; values: fields (slots, states)
     crowd: (tiles,) how many stand on each; cost, met: (K,) int64 are written
     """
-    for k in range(len(tiles)):
+    for k in prange(len(tiles)):
         first = max(headings[k], 0) % lanes.headings
         last = lanes.headings if headings[k] == ANY else first + 1
         cost[k], met[k] = FAR, 0
