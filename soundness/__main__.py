@@ -35,6 +35,7 @@ NAMES = (
     "arguments",
 )
 
+TRIED = 100  # cases of an attack that are skipped before it is given up, if none is made
 OWN = "gpu_planners", "soundness", "benchmarks"
 
 
@@ -80,7 +81,10 @@ def main(arguments=None):
                 for attack in attacks:
                     run_case(run, attack, tallies[attack.name], options.case)
             while options.case is None and not (options.seconds and time.perf_counter() - began > options.seconds):
-                tally = min(tallies.values(), key=lambda tally: tally.seconds - compiling[tally.name])
+                going = [tally for tally in tallies.values() if tally.cases or tally.skipped.total() < TRIED]
+                if not going:
+                    break
+                tally = min(going, key=lambda tally: tally.seconds - compiling[tally.name])
                 run_case(run, by_name[tally.name], tally, following[tally.name])
                 following[tally.name] += 1
                 if tally.cases == 1 and not compiling[tally.name]:

@@ -172,7 +172,10 @@ def open_shards(
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Make the folder, and keep other runs out of it. The lock goes with the process, however it ends."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DatasetError(f"'{folder}' cannot be made as a folder: {error.strerror}") from error
     with locked_file(folder / LOCK) or contextlib.nullcontext() as lock:
         if lock is None:
             raise DatasetError(f"another run is writing the data set '{folder}'; wait for it, or take another folder")

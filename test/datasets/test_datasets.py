@@ -250,6 +250,12 @@ def test_robots_that_move_differently_have_other_digests(tmp_path):
     assert len(digests) == 2
 
 
+def test_a_folder_that_is_a_file_is_refused(recipe, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DatasetError, match="cannot be made as a folder: File exists"):
+        make(recipe, tmp_path / "file", 90, 40, devices=CPU)
+
+
 def test_another_recipe_is_refused_with_what_differs(recipe, whole, gantry):
     from dataclasses import replace
 
