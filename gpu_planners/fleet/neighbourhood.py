@@ -32,6 +32,17 @@ def new_group(most: int, heading: np.ndarray) -> Group:
     return Group(np.zeros(most, np.int32), np.zeros(agents, np.uint8), *paths, np.zeros(most, np.int32))
 
 
+def paths_of_standing(
+    tiles: np.ndarray, headings: np.ndarray, count: int, ticks: int, most: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, Group]:
+    """Of agents (N,) that stay where they are, on `count` tiles, none of which are reserved yet
+    -> tile, heading, cost, weight, least, reserved, an empty group of at most so many"""
+    tile, heading = (np.repeat(now.astype(np.int32)[:, None], ticks + 1, axis=1) for now in (tiles, headings))
+    cost, least, weight = (np.full(len(tiles), value, np.int32) for value in (0, 0, 1))
+    reserved = np.full((count, ticks + 1), NOBODY, np.int32)
+    return tile, heading, cost, weight, least, reserved, new_group(most, heading)
+
+
 @lean_njit
 def join(agent, size, most, group):
     """Add an agent, or NOBODY, to a group, if it is not in it and there are less than `most`. -> the group's size"""

@@ -32,7 +32,7 @@ def into_sink(instance, faces, model, began, deadline):
         if not in_time:
             alone = np.abs(instance.place[instance.start[some]] - instance.place[goal]).sum(axis=1).astype(np.int32)
         field = np.zeros(len(some), np.int32)
-        task = Task(instance.goal[some], field, next_hops[None], model.following, False, model.turning, False, False)
+        task = Task(instance.goal[some], field, next_hops[None], model.following, False, model.turning, False)
         most, mover = int(alone.max()) + len(some) + 1, new_mover(task, instance.ground, 1)
         cell_ns = model.cell_ns // 2  # half of the agents are gone, on average
         walked = _queue_up(instance.start[some], alone.copy(), most, mover, deadline, cell_ns)
@@ -124,7 +124,7 @@ def exchanged(instance, model, memory_limit_bytes, deadline):
     steps = 64
     while True:
         ends, rows, at = goal.copy(), field.copy(), instance.start[some]
-        mover = new_mover(Task(ends, rows, instance.next_hops, True, False, False, False, False), instance.ground, 1)
+        mover = new_mover(Task(ends, rows, instance.next_hops, True, False, False, False), instance.ground, 1)
         mover.now[at] = np.arange(len(at))
         walked = _exchange(at, mover, steps, deadline, model.cell_ns)
         done = bool(((ends < 0) | (walked[-1] == ends)).all())

@@ -22,7 +22,7 @@ SOLVED, EXHAUSTED, MORE, FULL, LATE = range(5)
 LOOPS = 20_000  # agents moved between two checks of the clock
 FIRST_LOOKS = 5  # for each part of the map, before a proof is looked for that it has no plan
 FIRST_NODES = 512  # of a tree
-NODE_ARRAYS = ("place", "order", "done", "parent", "head", "tail")  # of Tree, by node
+NODE_ARRAYS = ("place", "order", "parent", "head", "tail")  # of Tree, by node
 LOW_ARRAYS = ("up", "agent", "tile", "depth", "next")  # of Tree, by constraint
 
 
@@ -31,7 +31,6 @@ class Tree(NamedTuple):
 
     place: np.ndarray  # (M, N) int32 tiles
     order: np.ndarray  # (M, N) int32 agents by priority
-    done: np.ndarray  # (M, N) bool who has been at its goal; (M, 0) where agents have to be there in the end
     parent: np.ndarray  # (M,) int32
     head: np.ndarray  # (M,) int32 the first constraint that a node has still to try
     tail: np.ndarray  # (M,) int32 the last one
@@ -44,7 +43,6 @@ class Tree(NamedTuple):
     stack: np.ndarray  # (S,) int32 nodes, the last one is expanded next
     first: np.ndarray  # (N,) int32 agents by priority at the start
     goal: np.ndarray  # (N,) int32 tiles, -1 none
-    field: np.ndarray  # (N,) int32 rows of next_hops, -1 none
 
 
 def first_plan(instance, model, deadline, seed, memory_limit_bytes):
@@ -90,17 +88,16 @@ def first_plan(instance, model, deadline, seed, memory_limit_bytes):
 class TreeSearch:
     """LaCAM for agents (K,) of an instance, in one part of the map; a search that can be continued.
 
-    once: is it enough that each agent has been at its goal at some time? first: (K,) int who goes first, as places in
-    `agents`; None: whose goal is farthest
+    first: (K,) int who goes first, as places in `agents`; None: whose goal is farthest
     """
 
-    def __init__(self, instance, agents, model, seed, once=False, first=None):
+    def __init__(self, instance, agents, model, seed, first=None):
         if first is None:
             first = np.argsort(-instance.alone[agents], kind="stable")
         goal, field = instance.goal[agents], instance.field[agents]
-        task = Task(goal.copy(), field.copy(), instance.next_hops, model.following, True, model.turning, True, once)
+        task = Task(goal, field, instance.next_hops, model.following, True, model.turning, True)
         self._mover = new_mover(task, instance.ground, np.random.default_rng(seed).integers(1, 2**62))
-        self._count, self._tree = np.zeros(5, np.int64), new_tree(first.astype(np.int32), goal, field, once)
+        self._count, self._tree = np.zeros(5, np.int64), new_tree(first.astype(np.int32), goal)
         self._tree.place[0] = instance.start[agents]
         self._loops, self._cell_ns, self.late = max(1, LOOPS // len(agents)), model.cell_ns, False
         self._lanes_end = int(instance.alone[agents].max(initial=0))  # who is left then may have to go against lanes
@@ -113,7 +110,7 @@ class TreeSearch:
 
     @property
     def gets_on(self):
-        """Is there a configuration in which more agents have been at their goals than at the start?"""
+        """Is there a configuration in which more agents are at their goals than at the start?"""
         return int(self._count[BEST_AWAY]) < self._away
 
     def look(self, memory_limit_bytes, deadline, agents):
@@ -145,13 +142,13 @@ class TreeSearch:
         return self._tree.place[nodes[::-1]]
 
 
-def new_tree(first, goal, field, once=False):
-    """first, goal, field: of Tree"""
+def new_tree(first, goal):
+    """first, goal: of Tree"""
     m, n = FIRST_NODES, len(first)
     place, order = np.empty((m, n), np.int32), np.empty((m, n), np.int32)
     arrays = (np.empty(size, np.int32) for size in (m, m, m, *5 * (8 * m,)))
-    done, table, stack = np.zeros((m, n if once else 0), bool), np.full(4 * m, -1, np.int32), np.empty(2 * m, np.int32)
-    return Tree(place, order, done, *arrays, table, stack, first, goal, field)
+    table, stack = np.full(4 * m, -1, np.int32), np.empty(2 * m, np.int32)
+    return Tree(place, order, *arrays, table, stack, first, goal)
 
 
 def _grown(tree, count):
@@ -178,9 +175,6 @@ def _successor(node, low, then, tree, mover):
     then[:] = UNDECIDED
     for a in range(agents):
         mover.now[now[a]] = a
-    for a in range(tree.done.shape[1]):
-        done = tree.done[node, a]
-        mover.task.goal[a], mover.task.field[a] = (-1, -1) if done else (tree.goal[a], tree.field[a])
     while low >= 0 and tree.depth[low] > 0 and fine:
         a, there = tree.agent[low], tree.tile[low]
         other = mover.now[there]
@@ -206,11 +200,9 @@ def _successor(node, low, then, tree, mover):
 
 @lean_njit
 def _hash(node, tree):
-    h, place, done = np.uint64(1469598103934665603), tree.place[node], tree.done[node]
+    h, place = np.uint64(1469598103934665603), tree.place[node]
     for a in range(len(place)):
         x = (np.uint64(a) << np.uint64(32)) ^ np.uint64(place[a])
-        if len(done) > 0 and done[a]:
-            x ^= np.uint64(1) << np.uint64(63)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         h += x ^ (x >> np.uint64(31))
@@ -231,8 +223,7 @@ def _slot(node, tree):
     mask = len(tree.table) - 1
     slot = _hash(node, tree) & mask
     while tree.table[slot] >= 0:
-        known = tree.table[slot]
-        if _same(tree.place[node], tree.place[known]) and _same(tree.done[node], tree.done[known]):
+        if _same(tree.place[node], tree.place[tree.table[slot]]):
             return slot
         slot = (slot + 1) & mask
     return slot
@@ -252,18 +243,7 @@ def _add_low(node, up, agent, tile, depth, tree, count):
 
 @lean_njit
 def _is_away(a, node, tree):
-    if tree.done.shape[1] > 0:
-        return not tree.done[node, a]
     return tree.goal[a] >= 0 and tree.place[node, a] != tree.goal[a]
-
-
-@lean_njit
-def _note_done(parent, tree, count):
-    """Note who has been at its goal in the configuration in row count[NODES], or before."""
-    node = count[NODES]
-    for a in range(tree.done.shape[1]):
-        there = tree.goal[a] < 0 or tree.place[node, a] == tree.goal[a]
-        tree.done[node, a] = there or (parent >= 0 and tree.done[parent, a])
 
 
 @lean_njit
@@ -297,7 +277,6 @@ def _add_node(slot, parent, tree, count):
 def begin(tree, count):
     """Begin a tree with the configuration of the start, which is in tree.place[0]."""
     count[BEST_AWAY] = len(tree.first) + 1
-    _note_done(np.int64(-1), tree, count)
     node = _add_node(_slot(np.int64(0), tree), np.int64(-1), tree, count)
     tree.stack[0], count[DEPTH] = node, 1
 
@@ -343,7 +322,6 @@ def search(loops, tree, mover, count):
         then = tree.place[count[NODES]]
         if not _successor(node, low, then, tree, mover):
             continue
-        _note_done(np.int64(node), tree, count)
         slot = _slot(np.int64(count[NODES]), tree)
         known = tree.table[slot]
         if known < 0:

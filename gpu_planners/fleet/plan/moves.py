@@ -28,7 +28,6 @@ class Task(NamedTuple):
     swaps: bool  # do agents change places where a corridor widens?
     straight: bool  # do agents prefer to go straight on?
     lanes: bool  # do agents prefer the directions in bits 4 to 7 of next_hops?
-    yielding: bool  # do agents without goals leave dead ends for others?
 
 
 class Mover(NamedTuple):
@@ -109,8 +108,6 @@ def _must_swap(pusher, puller, at, direction, mover):
         at, direction = there, last
         there = neighbour[there, last]
     at_goal = task.goal[pusher] == at
-    if task.yielding and task.field[puller] < 0:
-        return _is_nearer(pusher, at, direction, task)
     return _is_nearer(puller, there, (direction + 2) % 4, task) and (at_goal or _is_nearer(pusher, at, direction, task))
 
 

@@ -269,4 +269,4 @@ def _warm(plain, fleet, whose):
             tiny, starts = type(fleet)(GridMap(np.ones((2, 3), np.uint8)), "four", "cpu"), [[0, 0], [0, 2]]
             tiny.solve(starts, {OWN: starts[::-1], ANY: starts, SINK: starts[0]}[whose], math.inf, assign=whose == ANY)
             if whose == OWN:
-                rehash(new_tree(*np.zeros((3, 2), np.int32)), 0)
+                rehash(new_tree(*np.zeros((2, 2), np.int32)), 0)

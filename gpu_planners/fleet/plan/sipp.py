@@ -105,29 +105,41 @@ def _offer(tile, when, until, heading, far, up, query):
 
 
 @lean_njit
+def next_interval(tile, there, first, end, following, reserved):
+    """-> (arrival, last tick) of the first free interval of the tile `there` that can be entered from `tile` in the
+    ticks first .. end, or (-1, -1)
+
+    reserved: (T + 1, H + 1) int32 agents or NOBODY, the agent that moves is not among them
+    """
+    last = reserved.shape[1] - 1
+    for arrival in range(first, end + 1):
+        before = reserved[there, arrival - 1]
+        if reserved[there, arrival] != NOBODY or (
+            before != NOBODY and (not following or reserved[tile, arrival] == before)
+        ):
+            continue
+        stop = arrival
+        while stop < last and reserved[there, stop + 1] == NOBODY:
+            stop += 1
+        return np.int64(arrival), np.int64(stop)
+    return np.int64(-1), np.int64(-1)
+
+
+@lean_njit
 def _offer_next(state, direction, query):
     """Offer the next tile in each interval in which it can be entered. -> False: there is no room"""
     traffic, states, reserved = query.traffic, query.states, query.traffic.reserved
     tile, when, until = np.int64(states.tile[state]), np.int64(states.when[state]), np.int64(states.until[state])
     there, heading = np.int64(query.ground.neighbour[tile, direction]), np.int64(states.heading[state])
-    last, room = reserved.shape[1] - 1, True
+    following, room = traffic.following, True
     far = np.int64(states.far[state]) + (-1 if (np.int64(traffic.next_hops[query.field, tile]) >> direction) & 1 else 1)
     if query.lonely:
         return _offer(there, when + 1, until, heading, far, state, query)
-    end = min(until + 1 if traffic.following else until, query.bound - far)
-    arrival = when + 1
-    while arrival <= end and room:
-        before = reserved[there, arrival - 1]
-        if reserved[there, arrival] != NOBODY or (
-            before != NOBODY and (not traffic.following or reserved[tile, arrival] == before)
-        ):
-            arrival += 1
-            continue
-        stop = arrival
-        while stop < last and reserved[there, stop + 1] == NOBODY:
-            stop += 1
+    end = min(until + 1 if following else until, query.bound - far)
+    arrival, stop = next_interval(tile, there, when + 1, end, following, reserved)
+    while arrival >= 0 and room:
         room = _offer(there, arrival, stop, heading, far, state, query)
-        arrival = stop + 2
+        arrival, stop = next_interval(tile, there, stop + 2, end, following, reserved)
     return room
 
 

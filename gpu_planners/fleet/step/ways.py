@@ -13,8 +13,9 @@ import numpy as np
 from ...device import lean_njit, njit
 from ...parallel.team import clock_ns
 from ..fields.next_hops import NOBODY
-from ..neighbourhood import Group, join, make_replan, new_group, reserve
+from ..neighbourhood import Group, join, make_replan, new_group, paths_of_standing, reserve
 from ..plan.moves import chance
+from ..plan.sipp import next_interval
 
 LOOK = 512  # ticks of a way at first
 MOST_LOOK = 4096  # and at most
@@ -31,12 +32,13 @@ class Ways(NamedTuple):
 
     tile: np.ndarray  # (K, L + 1) int32
     heading: np.ndarray  # (K, L + 1) int32
-    cost: np.ndarray  # (K,) int64 the tick at which an agent comes to its goal, or UNSERVED
-    weight: np.ndarray  # (K,) int64
-    least: np.ndarray  # (K,) int64 the tick at which it would be there alone
+    cost: np.ndarray  # (K,) int32 the tick at which an agent comes to its goal, or UNSERVED
+    weight: np.ndarray  # (K,) int32
+    least: np.ndarray  # (K,) int32 the tick at which it would be there alone
+    reserved: np.ndarray  # (T + 1, L + 1) int32 agents or NOBODY
+    group: Group
     goal: np.ndarray  # (K,) int32 tiles, -1 none
     steps: np.ndarray  # (K, T + 1) int32 moves to an agent's goal
-    reserved: np.ndarray  # (T + 1, L + 1) int32 agents or NOBODY
     neighbour: np.ndarray  # (T + 1, 4) int32 of Ground
     clock: np.ndarray  # (2,) int64 the tick now; states made since the step began
     random: np.ndarray  # (1,) int64
@@ -46,7 +48,6 @@ class Ways(NamedTuple):
     bucket: np.ndarray  # (L + 1,) int32 lists of states by the tick at the goal, at least
     table: np.ndarray  # (2 * MOST_STATES,) int32 states hashed
     made: np.ndarray  # (1,) int64 states of the last search
-    group: Group
 
     def longer(self, ticks):
         """The same with so many ticks, at the last of which all stay."""
@@ -61,18 +62,10 @@ class Ways(NamedTuple):
 def new_ways(tiles: np.ndarray, headings: np.ndarray, neighbour: np.ndarray, turning: bool, following: bool) -> Ways:
     """All agents stay where they are and have no goals."""
     n, count = len(tiles), len(neighbour)
-    tile, heading = (np.repeat(now.astype(np.int32)[:, None], LOOK + 1, axis=1) for now in (tiles, headings))
-    reserved = np.full((count, LOOK + 1), NOBODY, np.int32)
-    reserved[tiles] = np.arange(n)[:, None]
-    return Ways(
-        tile,
-        heading,
-        cost=np.zeros(n, np.int64),
-        weight=np.ones(n, np.int64),
-        least=np.zeros(n, np.int64),
+    ways = Ways(
+        *paths_of_standing(tiles, headings, count, LOOK, MOST_GROUP),
         goal=np.full(n, -1, np.int32),
         steps=np.zeros((n, count), np.int32),
-        reserved=reserved,
         neighbour=neighbour,
         clock=np.zeros(2, np.int64),
         random=np.ones(1, np.int64),
@@ -82,8 +75,9 @@ def new_ways(tiles: np.ndarray, headings: np.ndarray, neighbour: np.ndarray, tur
         bucket=np.full(LOOK + 1, -1, np.int32),
         table=np.full(2 * MOST_STATES, -1, np.int32),
         made=np.zeros(1, np.int64),
-        group=new_group(MOST_GROUP, heading),
     )
+    ways.reserved[tiles] = np.arange(n)[:, None]
+    return ways
 
 
 @lean_njit
@@ -146,21 +140,13 @@ def _offer_next(a, k, most, ways):
         there = np.int64(ways.neighbour[tile, direction])
         if there == len(ways.neighbour) - 1 or (ways.turning and direction != heading):
             continue
-        arrival, end = when + 1, min(until + 1 if ways.following else until, look)
+        end = min(until + 1 if ways.following else until, look)
         if arrived < 0:
             end = min(end, most - ways.steps[a, there])
-        while arrival <= end and room:
-            before = reserved[there, arrival - 1]
-            if reserved[there, arrival] != NOBODY or (
-                before != NOBODY and (not ways.following or reserved[tile, arrival] == before)
-            ):
-                arrival += 1
-                continue
-            stop = arrival
-            while stop < look and reserved[there, stop + 1] == NOBODY:
-                stop += 1
+        arrival, stop = next_interval(tile, there, when + 1, end, ways.following, reserved)
+        while arrival >= 0 and room:
             room = _offer(a, there, arrival, stop, heading, arrived, np.int64(k), most, ways)
-            arrival = stop + 2
+            arrival, stop = next_interval(tile, there, stop + 2, end, ways.following, reserved)
     return room
 
 
@@ -268,6 +254,8 @@ def improve(fresh, effort, until_ns, ways):
     group, n = ways.group, len(ways.cost)
     ways.clock[MADE] = 0
     for k in range(len(fresh)):
+        if until_ns > 0 and ways.clock[MADE] >= effort and clock_ns() >= until_ns:
+            break
         join(np.int64(fresh[k]), np.int64(0), MOST_GROUP, group)
         _replan(np.int64(1), ways.group, ways, 0)
     idle = 0
@@ -303,8 +291,8 @@ def enter(ways):
 
 
 def cost_of(ways: Ways, tile: np.ndarray) -> np.ndarray:
-    """(K, L + 1) tiles of ways -> (K,) int64 their costs"""
+    """(K, L + 1) tiles of ways -> (K,) int32 their costs"""
     now = int(ways.clock[NOW])
     there = tile[:, now:] == ways.goal[:, None]
     cost = np.where(there.any(axis=1), now + there.argmax(axis=1), UNSERVED)
-    return np.where(ways.goal < 0, now, cost).astype(np.int64)
+    return np.where(ways.goal < 0, now, cost).astype(np.int32)

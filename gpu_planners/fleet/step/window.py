@@ -18,7 +18,7 @@ from ...parallel.team import clock_ns
 from ..fields.cost_to_go import exits, gain
 from ..fields.lanes import Lanes, ahead
 from ..fields.next_hops import NOBODY
-from ..neighbourhood import Group, join, make_replan, new_group, reserve
+from ..neighbourhood import Group, join, make_replan, paths_of_standing, reserve
 from .state import Agents, Rules
 
 WINDOW = 15  # ticks
@@ -59,16 +59,9 @@ class Errands(NamedTuple):
 
 def new_window(agents: Agents, tiles: int, headings: int) -> Window:
     """All agents stay where they are."""
-    n, side = len(agents.tile), 2 * WINDOW + 1
-    tile, heading = (np.repeat(values[:, None], WINDOW + 1, axis=1) for values in (agents.tile, agents.heading))
+    side = 2 * WINDOW + 1
     return Window(
-        tile,
-        heading,
-        cost=np.zeros(n, np.int32),
-        weight=np.ones(n, np.int32),
-        least=np.zeros(n, np.int32),
-        reserved=np.full((tiles, WINDOW + 1), NOBODY, np.int32),
-        group=new_group(GROUP, heading),
+        *paths_of_standing(agents.tile, agents.heading, tiles, WINDOW, GROUP),
         found=np.zeros((2, WINDOW + 1), np.int32),
         bucket=np.full(MOST_COST, -1, np.int32),
         node=np.zeros((MOST_NODES, 7), np.int32),
