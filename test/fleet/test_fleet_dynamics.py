@@ -4,27 +4,13 @@ import math
 
 import numpy as np
 import pytest
+from driven_robot import driven
 
 from gpu_planners.errors import SettingsError
 from gpu_planners.fleet.execution.dynamics import Dynamics, ends_of, profiles_of
 from gpu_planners.fleet.execution.rules import Rules
 from gpu_planners.fleet.execution.running import RunningFleet
 from gpu_planners.grid import GridMap
-
-TICK = 2e-4
-
-
-def driven(marks, speed, acceleration, deceleration):
-    """Seconds at which each of some marks on a way is passed, the last one standing."""
-    at, now, seconds, found = 0.0, 0.0, 0.0, []
-    while len(found) < len(marks):
-        left = marks[-1] - at
-        brakes = now**2 / (2 * deceleration) >= left
-        now = max(now - deceleration * TICK, 1e-3) if brakes else min(now + acceleration * TICK, speed)
-        at, seconds = at + now * TICK, seconds + TICK
-        while len(found) < len(marks) and at >= marks[len(found)] - 1e-6:
-            found.append(seconds)
-    return found
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -45,7 +31,7 @@ def test_as_long_as_a_robot_that_is_driven_tick_by_tick(seed):
         ([math.pi / 2, math.pi], spin),
         ([side], go),
     ):
-        expected += [begin + seconds for seconds in driven(marks, *limits)]
+        expected += [begin + seconds for seconds in driven(marks, [math.inf] * len(marks), *limits)]
         begin = expected[-1]
     assert found[:8] == pytest.approx(expected, rel=0.015) and found[8] == 0  # ticks add up
 

@@ -5,6 +5,8 @@ import math
 
 import numpy as np
 import pytest
+from driven_robot import driven
+from fleet_devices import needs_gpu, walked_on_both
 from fleet_oracle import covers, stands
 
 from gpu_planners.errors import GridMapError, SettingsError
@@ -15,8 +17,6 @@ from gpu_planners.fleet.execution.dynamics import Dynamics, ends_of, profiles_of
 from gpu_planners.fleet.execution.rules import Rules
 from gpu_planners.fleet.execution.running import RunningFleet
 from gpu_planners.grid import GridMap
-
-TICK = 2e-4
 
 
 def crossroads(wide=1):
@@ -144,28 +144,6 @@ def test_slow_zones_are_gone_around_where_that_is_sooner():
         assert (max(rows) > 0) == (row > 0) and fleet.positions.tolist() == [[0, 11]]
 
 
-def driven(marks, limits, speed, acceleration, deceleration):
-    """Seconds at which marks on a way are passed, limits: of each part; full speed ahead unless it has to brake."""
-    ends = [*marks[:-1], marks[-1]]
-    at, now, seconds, found = 0.0, 0.0, 0.0, []
-    tops = [min(speed, limit) for limit in limits]
-    while len(found) < len(marks):
-        part = len(found)
-        most = min(
-            [tops[part]]
-            + [
-                math.sqrt(tops[k] ** 2 + 2 * deceleration * max(ends[k - 1] - at, 0))
-                for k in range(part + 1, len(tops))
-            ]
-            + [math.sqrt(2 * deceleration * max(ends[-1] - at, 0))]
-        )
-        now = max(min(now + acceleration * TICK, most), 1e-3)
-        at, seconds = at + now * TICK, seconds + TICK
-        while len(found) < len(marks) and at >= marks[len(found)] - 1e-6:
-            found.append(seconds)
-    return found
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_robots_take_their_time_in_slow_zones(seed):
     rng = np.random.default_rng(seed)
@@ -201,13 +179,14 @@ def test_the_graph_lets_nobody_into_a_zone_who_would_stop_there():
     assert graph.allow().tolist() == [0] and graph.allowed[0] == 3
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, needs_gpu])])
 @pytest.mark.parametrize("wide, late", [(1, 0.0), (2, 0.2)])
-def test_robots_that_are_late_never_wait_in_a_zone(wide, late):
+def test_robots_that_are_late_never_wait_in_a_zone(wide, late, device):
     """Robots do what they are told, some late; one that has nothing more to do is never in a zone."""
     free, closed = crossroads(wide)
     rng, n = np.random.default_rng(3), 24
     tiles = np.argwhere(~closed)
-    fleet = RunningFleet(Rules(device="cpu", step_s=1.0))
+    fleet = RunningFleet(Rules(device=device, step_s=1.0))
     fleet.take_map(GridMap(free, 4), zones=Zones(closed))
     at, face = rng.permutation(tiles)[:n], np.zeros(n, int)
     ids, queue, ends, number = [str(k) for k in range(n)], [[] for _ in range(n)], np.zeros(n), np.zeros(n, int)
@@ -310,3 +289,33 @@ def test_a_door_behind_a_zone_is_asked_for_until_it_opens(opens_after):
     assert at.tolist() == [0, 8]
     first = asked.index(True)
     assert all(asked[first : first + int(4 * opens_after)])
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("motion", ["four", "turning"])
+@pytest.mark.parametrize("wide", [1, 2])
+def test_zones_give_the_same_steps_on_cuda(motion, wide):
+    """Tiles where nobody may stop, slow tiles, and a tile that is blocked under way."""
+    free, closed = crossroads(wide)
+    speeds = np.where(np.random.default_rng(1).random(free.shape) < 0.2, 0.3, np.inf)
+    tiles = np.argwhere(~closed)
+
+    def begun(device):
+        rng = np.random.default_rng(2)
+        fleet = FleetPlanner(GridMap(free), motion, device, Settings(following=False), zones=Zones(closed, speeds))
+        fleet.start(rng.permutation(tiles)[:24])
+        return (
+            fleet,
+            tiles[rng.integers(len(tiles), size=24)],
+            lambda some: tiles[rng.integers(len(tiles), size=len(some))],
+        )
+
+    def block(fleet, step):
+        if step == 30:
+            empty = next(t for t in tiles if t[0] in range(2, 6) and not (fleet.positions == t).all(axis=1).any())
+            fleet.update(*([k] for k in empty), [0])
+
+    walked = walked_on_both(begun, 80, block)
+    assert np.array_equal(*walked)
+    assert closed[tuple(walked[0].reshape(-1, 2).T)].sum() > 24

@@ -3,17 +3,15 @@
 import numpy as np
 import pytest
 import shapely
+from fleet_devices import needs_gpu, walked_on_both
 
 from benchmarks.fleets_late import Robots, run
-from gpu_planners.device import cuda_problem
 from gpu_planners.fleet import Dispatcher, FleetPlanner, Guidance, Settings, Task
 from gpu_planners.fleet.execution.doors import Doors
 from gpu_planners.fleet.execution.rules import Rules
 from gpu_planners.fleet.execution.running import RunningFleet
 from gpu_planners.grid import GridMap
 from gpu_planners.grid.maps.generated import warehouse_map
-
-needs_gpu = pytest.mark.skipif(bool(cuda_problem()), reason=f"no CUDA device: {cuda_problem()}")
 
 CLEARANCE = 0.125  # tiles, the default
 SIZES = (1, 2, 3)
@@ -198,21 +196,17 @@ def test_large_robots_do_not_park_beside_each_other():
 @needs_gpu
 @pytest.mark.parametrize("motion", ["four", "turning"])
 def test_steps_of_unlike_sizes_are_the_same_on_cuda(motion):
-    walked = []
-    for device in ("cpu", "cuda"):
+    def begun(device):
         robots = Robots(hall(), 14, 1.0, 0.0, 0.0, 0.0, 3, SIZES)
         fleet = FleetPlanner(hall(), motion, device, sizes=SIZES)
         fleet.start(robots.at, sizes=robots.sizes)
-        goals, positions = robots.goals.copy(), [fleet.positions]
-        for step in range(60):
-            fleet.step(goals)
-            positions.append(fleet.positions)
-            there = (fleet.positions == goals).all(axis=1)
-            goals[there] = robots.drawn(np.flatnonzero(there))
-            if step == 20:
-                fleet.update([11], [13], [0])
-        walked.append(np.array(positions))
-    assert np.array_equal(*walked)
+        return fleet, robots.goals.copy(), robots.drawn
+
+    def block(fleet, step):
+        if step == 20:
+            fleet.update([11], [13], [0])
+
+    assert np.array_equal(*walked_on_both(begun, 60, block))
 
 
 @pytest.mark.gpu
@@ -231,19 +225,16 @@ def test_barred_moves_are_the_same_on_cuda(motion, sizes):
     grid = GridMap(np.ones((12, 16), np.uint8), 4)
     barred = np.random.default_rng(4).random((12, 16, 4)) < 0.12
     guidance = Guidance(np.full((12, 16, 4), 4, np.uint8), 4, 1, barred)
-    walked = []
-    for device in ("cpu", "cuda"):
+
+    def begun(device):
         robots = Robots(grid, 8, 1.0, 0.0, 0.0, 0.0, 6, sizes)
         fleet = FleetPlanner(grid, motion, device, guidance=guidance, sizes=sizes)
         fleet.start(robots.at, sizes=robots.sizes)
-        goals, positions = robots.goals.copy(), [fleet.positions]
-        for _ in range(60):
-            fleet.step(goals)
-            positions.append(fleet.positions)
-            there = (fleet.positions == goals).all(axis=1)
-            goals[there] = robots.drawn(np.flatnonzero(there))
-        walked.append(np.array(positions))
-        before, moves = walked[-1][:-1], np.diff(walked[-1], axis=0)
+        return fleet, robots.goals.copy(), robots.drawn
+
+    walked = walked_on_both(begun, 60)
+    for positions in walked:
+        before, moves = positions[:-1], np.diff(positions, axis=0)
         went = moves.any(axis=2)
         way = np.where(moves[..., 1] != 0, 1 - moves[..., 1], 2 - moves[..., 0])
         assert not barred[before[went][:, 0], before[went][:, 1], way[went]].any()
