@@ -4,12 +4,14 @@ import numpy as np
 
 from gpu_planners.fleet import FleetPlanner, Settings, conflicts
 from gpu_planners.grid import GridMap
+from gpu_planners.grid.maps.generated import warehouse_map
 
 from .harness import Benchmark, Row, told
 
-STEPS, QUICK = 1500, 200
+STEPS, LARGE_STEPS, QUICK = 1500, 600, 200
 LIMIT_S = 1.0  # of each plan of `solve`
 BUDGETS = (0.0, 0.01)  # seconds a step
+LARGE_BUDGETS = (0.0, 0.05)  # for hundreds of agents
 HELD_OUT = 1  # the seed of random maps and of starts; nothing was tuned on it
 
 
@@ -93,6 +95,52 @@ def cases():
     ]
 
 
+def double_comb(teeth, length):
+    """Two combs on both sides of a spine of two tiles."""
+    free = np.zeros((2 * length + 4, 2 * teeth + 1), bool)
+    free[length + 1 : length + 3, 1:-1] = True
+    free[1 : length + 1, 1:-1:2] = free[length + 3 : -1, 2:-1:2] = True
+    return free
+
+
+def loops(rows, cols, side):
+    """A mesh of lanes."""
+    free = np.zeros((rows * side + 3, cols * side + 3), bool)
+    free[1::side, 1:-1] = free[1:-1, 1::side] = True
+    free[-1] = free[:, -1] = False
+    return free
+
+
+def halls(count, side, lane):
+    """Halls in a row."""
+    free = np.zeros((side + 2, count * (side + lane) - lane + 2), bool)
+    free[side // 2 + 1, 1:-1] = True
+    for at in range(1, free.shape[1] - 1, side + lane):
+        free[1:-1, at : at + side] = True
+    return free
+
+
+def large_cases():
+    """The same with hundreds of agents, 10 to 70 % of all tiles taken."""
+    rng = np.random.default_rng(HELD_OUT + 1)
+    rooms, maze = rooms_with_doors(5, 6, 7, rng), tree(41, rng)
+    warehouse = ~warehouse_map(31, 58, 4, aisle=1, apron=4).blocked
+    return [
+        ("two combs on a spine", double_comb(30, 12), 150),
+        ("two combs on a spine", double_comb(30, 12), 300),
+        ("comb", comb(28, 14, 3), 150),
+        ("mesh of lanes", loops(4, 5, 9), 150),
+        ("six halls in a row", halls(6, 11, 9), 150),
+        ("six halls in a row", halls(6, 11, 9), 500),
+        ("30 rooms with doors", rooms, 150),
+        ("30 rooms with doors", rooms, 500),
+        ("tree", maze, 150),
+        ("four halls around a junction", star(4, 13, 8), 200),
+        ("warehouse, aisles of a tile", warehouse, 150),
+        ("warehouse, aisles of a tile", warehouse, 300),
+    ]
+
+
 def by_solve(fleet, tiles, agents, steps):
     """Errands a step of whole plans, one after the other."""
     rng = np.random.default_rng(HELD_OUT)
@@ -122,12 +170,20 @@ def by_steps(fleet, tiles, agents, steps, budget_s):
 
 
 def lanes(context):
-    found, steps = [], QUICK if context.quick else STEPS
-    for name, free, agents in cases()[:: 5 if context.quick else 1]:
+    return _measured(context, cases(), BUDGETS, STEPS)
+
+
+def large(context):
+    return _measured(context, large_cases(), LARGE_BUDGETS, LARGE_STEPS)
+
+
+def _measured(context, some, budgets, steps):
+    found, steps = [], QUICK if context.quick else steps
+    for name, free, agents in some[:: 5 if context.quick else 1]:
         tiles, case = np.argwhere(free), f"{name}, {agents} agents of {int(free.sum())}"
         grid, settings = GridMap(free.astype(np.uint8), connectivity=4), Settings(following=False)
         solved = by_solve(FleetPlanner(grid, "turning", "cpu", settings), tiles, agents, steps)
-        for budget in BUDGETS:
+        for budget in budgets:
             fleet = FleetPlanner(grid, "turning", "cpu", settings)
             done, worst, walked = by_steps(fleet, tiles, agents, steps, budget)
             figures = {
@@ -142,6 +198,14 @@ def lanes(context):
     return found
 
 
+COLUMNS = {
+    "errands": "ratio",
+    "solve": "ratio",
+    "of_solve": "share",
+    "least": "count",
+    "longest": "count",
+    "conflicts": "count",
+}
 BENCHMARKS = (
     Benchmark(
         "fleet_lanes",
@@ -149,14 +213,14 @@ BENCHMARKS = (
         "Errands a step of agents that turn and do not follow each other closely, in 1,500 steps, beside those of "
         "`solve`, with a second for each plan, carried out again and again; the fewest errands of an agent, and the "
         "most steps that one was under way. Conflicts are those that a validator finds that shares no code.",
-        {
-            "errands": "ratio",
-            "solve": "ratio",
-            "of_solve": "share",
-            "least": "count",
-            "longest": "count",
-            "conflicts": "count",
-        },
+        COLUMNS,
         lanes,
+    ),
+    Benchmark(
+        "fleet_lanes_large",
+        "Hundreds of agents where rooms are joined by lanes",
+        "The same in 600 steps for 150 to 500 agents.",
+        COLUMNS,
+        large,
     ),
 )

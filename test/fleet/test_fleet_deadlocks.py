@@ -4,9 +4,11 @@ import threading
 
 import numpy as np
 import pytest
+from fleet_devices import needs_gpu, walked_on_both
 from fleet_oracle import MODELS, free_tiles, joint_optimum, random_query
 
-from benchmarks.fleet_lanes import by_steps, cases
+from benchmarks.fleet_lanes import by_steps, cases, comb, halls
+from benchmarks.fleets_late import run
 from gpu_planners.fleet import Settings, conflicts
 from gpu_planners.fleet.fields.next_hops import ground_of
 from gpu_planners.fleet.plan.turns import lanes_of, narrow_tiles
@@ -161,6 +163,24 @@ def test_everybody_gets_a_turn_where_lanes_join_rooms(free, agents, motion):
     assert done.min() >= 3, done
 
 
+def test_nobody_waits_without_bound_in_a_comb_that_is_nearly_half_full():
+    """An errand takes some seven steps of all, so each agent waits for 120 on average."""
+    free, agents = comb(6, 5), 17
+    fleet = FleetPlanner(GridMap(free.astype(np.uint8), 4), "turning", "cpu", Settings(following=False))
+    done, longest, walked = by_steps(fleet, np.argwhere(free), agents, 1500, 0.0)
+    assert conflicts(walked, ~free, following=False) == []
+    assert done.min() >= 3 and longest <= 1000, (done, longest)
+
+
+def test_more_than_a_hundred_agents_get_on_where_halls_are_joined_by_lanes():
+    """In small groups, or by options alone, they jam within a few hundred steps, after some fifty errands."""
+    free, agents = halls(6, 11, 9), 150
+    fleet = FleetPlanner(GridMap(free.astype(np.uint8), 4), "turning", "cpu", Settings(following=False))
+    done, _, walked = by_steps(fleet, np.argwhere(free), agents, 200, 0.0)
+    assert conflicts(walked, ~free, following=False) == []
+    assert done.sum() > 80, done
+
+
 @pytest.mark.parametrize("others", [0, 8])
 def test_three_at_a_junction_are_out_of_it_soon_while_others_are_busy_elsewhere(others):
     free = np.zeros((18, 13), bool)
@@ -211,3 +231,30 @@ def test_a_warehouse_does_not_fill_up_where_agents_may_not_follow():
         goals[there] = tiles[rng.integers(len(tiles), size=there.sum())]
         errands[step // 120] += there.sum()
     assert errands[-3:].mean() > 0.65 * errands.max(), errands
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize(("free", "agents"), [(TWO_ROOMS, 14), (COMB, 20), (RING, 9)])
+@pytest.mark.parametrize("motion", ["four", "turning"])
+def test_lanes_give_the_same_steps_on_cuda(free, agents, motion):
+    tiles = np.argwhere(free)
+
+    def begun(device):
+        rng, settings = np.random.default_rng(5), Settings(following=False)
+        fleet = FleetPlanner(GridMap(free.astype(np.uint8), 4), motion, device, settings)
+        fleet.start(tiles[rng.permutation(len(tiles))[:agents]])
+        return (
+            fleet,
+            tiles[rng.integers(len(tiles), size=agents)],
+            lambda some: tiles[rng.integers(len(tiles), size=len(some))],
+        )
+
+    one, other = walked_on_both(begun, 200)
+    assert np.array_equal(one, other) and conflicts(one, ~free, following=False) == []
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, needs_gpu])])
+def test_late_robots_get_through_lanes(device):
+    robots, *_ = run(GridMap(TWO_ROOMS.astype(np.uint8), 4), 10, 90.0, late=0.2, device=device)
+    assert robots.overlaps == 0 and robots.errands > 10

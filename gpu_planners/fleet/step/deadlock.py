@@ -1,12 +1,10 @@
 """Agents that block each other plan together, and follow the plan step by step.
 
 Options look a few ticks ahead, so agents that have to change places far from any room for it may stand for good. LaCAM
-(lacam.py) finds a plan wherever there is one. An agent that gets no nearer to its goal plans with the nearest others.
-While they search, and while they follow their plan, these agents go first, and the plan's next move is the best of
-their options. The step is free of conflicts as ever; who is late is waited for.
-
-A few agents plan to be at their goals all at once. More than these, above all those near lanes (turns.py), have whole
-ways from goal to goal (ways.py), which are made better in each step. Where some have none, LaCAM plans for all anew.
+(lacam.py) finds a plan wherever there is one. An agent that gets no nearer to its goal plans with the nearest others
+(groups.py), near lanes with all of its part of the map. While they search, and while they follow their plan, these
+agents go first, and the plan's next move is the best of their options. The step is free of conflicts as ever; who is
+late is waited for.
 """
 
 import functools
@@ -14,297 +12,29 @@ import threading
 
 import numpy as np
 
-from ...device import njit
-from ...parallel.team import NEVER
-from ..fields.next_hops import NO_PATH, NOBODY, ground_of, next_hops_to
+from ..fields.next_hops import NOBODY
 from ..motion import Options
 from ..plan import lacam
-from ..plan.instance import Instance, Model
-from ..plan.lacam import TreeSearch
-from ..plan.retime import rest_of, visits_of, visits_timed, visits_without_loops
-from ..plan.turns import lanes_of, nearest
+from ..plan.instance import Model
+from ..plan.turns import nearest
+from .groups import ALL, ONE, PATIENCE, PAUSE, Few, Group, Layout, Many
 from .priorities import Progress
-from .state import STANDS, Agents, Ranked
-from .ways import KEPT, LOOK, MOST_LOOK, NOW, UNSERVED, cost_of, enter, improve, new_ways
+from .state import Agents, Ranked
+from .ways import LOOK, MOST_LOOK
 
-PATIENCE = 16  # steps without coming nearer, or off a goal that was reached, after which an agent plans with others
-SOON = 4  # the same near lanes, where agents have no way around each other, in fleets of up to TOGETHER
+SOON = 4  # the same near lanes, where agents have no way around each other, in fleets of up to AT_ONCE
 OPEN_PATIENCE = 768  # the same in larger fleets far from lanes, where joint plans cost errands
-NEAR = 4  # tiles from a lane
 FEW = 8  # agents that plan together at first; of smaller fleets all do
-TOGETHER = 128  # the same near lanes, if there are no more agents
+TOGETHER = 1024  # the same near lanes, at most
+AT_ONCE = 128  # so many do as soon as one is stuck, more
+JAMMED = 0.2  # if so many of them are stalled
 MOST = 256  # agents that plan together, at most, where this did not help for long
 JAM = 0.5  # of them have to be stalled too, if they are to be more than before
 RECENT = 64  # steps after a plan in which whoever is stuck again plans with twice as many
 EFFORT = 20_000  # moves of agents tried in a step by a few that search
 MOST_EFFORT = 1_000_000  # and in all, by three to FEW agents
-PLAN_EFFORT = 200_000  # moves tried for a plan of many, in one step
-STATES = 10_000  # of searches for ways, made in a step
-LEAST_STATES = 2_500  # the same in a step that is to end in time, which makes more as long as there is time
-PAUSE = 256  # steps before agents plan again, at most, after plans that were not found
 LASTS = 8  # steps for each of many agents that they plan together for
 FOR_GOOD = 1 << 62  # the same if they are all agents of their part of the map
-AWAY = 1024  # ticks, beyond which it does not matter when agents come to their goals
-PRESSING = 64  # steps under way, after which an agent's way counts twice; after twice as many five times, ...
-FIRST = -(1 << 27)  # a cost below that of all options
-ALL, ONE = range(2)  # what few agents plan: that all are at their goals, or that one comes there
-
-
-class _Map:
-    """What plans need to know of a map. free: (tiles,) uint8 of `lanes`"""
-
-    def __init__(self, free, width):
-        self.free, self.width = free, width
-        rooms = free.reshape(-1, width) > 0
-        self.tiles = self.ground, number, place = ground_of(rooms)
-        self.number = np.where(rooms, number, len(place)).ravel()
-        self.count = len(place)
-        near = np.zeros(rooms.shape, bool)
-        near[rooms] = lanes_of(self.ground, place, rooms.shape)[:-1]
-        for _ in range(NEAR):
-            grown = near.copy()
-            grown[1:] |= near[:-1]
-            grown[:-1] |= near[1:]
-            grown[:, 1:] |= near[:, :-1]
-            grown[:, :-1] |= near[:, 1:]
-            near = grown
-        self.near_lane, self.on_map = near.ravel(), (place @ (width, 1)).astype(np.int32)
-
-    def instance(self, start, goal):
-        """start, goal: (K,) numbers of tiles, -1 none -> Instance"""
-        place = np.vstack([self.tiles[2], [[np.nan, np.nan]]])
-        instance = Instance(self.tiles, place[start], place[goal])
-        instance.plan_next_hops()
-        return instance
-
-
-class _Group:
-    """Agents with ways that do not conflict.
-
-    members: (K,) numbers; until: the step up to which they plan
-    tile, heading: (K, steps + 1) of the ways, or (K, 1) where they stand; tick: the step reached
-    led: (K,) bool, who still follows its way
-    """
-
-    def __init__(self, members, ground, model, until):
-        self.members, self.map, self._model, self.until = members, ground, model, until
-        self.led, self.tick, self.search, self.over = np.ones(len(members), bool), 0, None, False
-
-    def holds(self, agents, broken):
-        """Note how far members have come. Can they go on?"""
-        raise NotImplementedError
-
-    def _follow(self, agents):
-        """Who is late is waited for: all pass each tile in the same order. -> are they where their ways allow it?"""
-        tile, heading = self.map.number[agents.tile[self.members]], agents.heading[self.members]
-        last = self.tile.shape[1] - 1
-        now, before = min(self.tick, last), min(max(self.tick - 1, 0), last)
-        tile, heading = (
-            np.where(self.led, is_now, planned[:, now])
-            for is_now, planned in ((tile, self.tile), (heading, self.heading))
-        )
-        if (tile == self.tile[:, now]).all() and (heading == self.heading[:, now]).all():
-            return True
-        visits = visits_of(np.ascontiguousarray(self.tile[:, before:].T), self.map.count)
-        at, left = visits.first[:-1].copy(), np.zeros(self.map.count + 1, np.int32)
-        moved = np.flatnonzero(tile != visits.tile[at])
-        if (at[moved] + 1 == visits.first[moved + 1]).any():
-            return False
-        np.add.at(left, visits.tile[at[moved]], 1)
-        at[moved] += 1
-        if (visits.tile[at] != tile).any() or (visits.rank[at] != left[tile]).any():
-            return False
-        rest = rest_of(visits, at, left)
-        tiles, faces, _, _ = visits_timed(self.map, rest, heading.astype(np.int32), self._model)
-        self._take(tiles, faces)
-        return True
-
-    def put_first(self, agents, options, ranked):
-        """Make the ways' next moves the best option of each member."""
-        tiles = self.map.on_map[self.tile[:, self.tick :][:, : options.here.shape[2]]]
-        faces = self.heading[:, self.tick :][:, : options.here.shape[2]]
-        if tiles.shape[1] == 0:
-            tiles, faces = self.map.on_map[self.tile[:, -1:]], self.heading[:, -1:]
-        put_first(self.members, self.led, tiles, np.ascontiguousarray(faces, np.int32), agents, options, ranked)
-
-
-class _Few(_Group):
-    """Agents that are to be at their goals all at once, or, if that cannot be, one of them.
-
-    goals: (K,) tiles of the map, -1 none; aim: ALL or ONE
-    search: TreeSearch, None once there is a plan; effort: moves tried; idle: steps in which nobody has come farther
-    """
-
-    def look_for(self, aim, agents, progress, seed):
-        """Begin to search."""
-        m = self.members
-        self.aim, self.effort, self.idle = aim, 0, 0
-        self.goals, self.led[:] = agents.goal[m], True
-        self.tile, self.heading, self.tick = self.map.number[agents.tile[m]][:, None], agents.heading[m][:, None], 0
-        order = np.argsort(m)
-        self.key = m[order].tolist(), self.goals[order].tolist()
-        goal = np.where(self.goals >= 0, self.map.number[self.goals], -1)
-        if aim == ONE:
-            goal[1:] = -1
-        instance = self.map.instance(self.tile[:, 0], goal)
-        self.search = TreeSearch(instance, np.arange(len(m)), self._model, seed)
-
-    def take_plan(self):
-        """Follow the plan that was found."""
-        visits = visits_without_loops(self.search.tiles(), self.map.count)
-        tiles, faces, _, _ = visits_timed(self.map, visits, self.heading[:, 0].astype(np.int32), self._model)
-        self._take(tiles, faces)
-        self.search, self.idle, self.over = None, 0, False
-
-    def _take(self, tiles, faces):
-        self.tile, self.heading, self.tick = tiles, faces.astype(np.int32), 0
-
-    def holds(self, agents, broken):
-        """Can they go on? Those that have done their part and have new goals leave."""
-        m = self.members
-        changed = agents.goal[m] != self.goals
-        there = (agents.there[m] > 0) & (agents.still[m] == 0) & (broken[m] == 0)
-        if self.search is not None:
-            return bool((there & (self.map.number[agents.tile[m]] == self.tile[:, 0]) & ~changed).all())
-        rest = self.tile[:, self.tick :]
-        self.led &= ~(changed & (rest == self.tile[:, -1:]).all(axis=1))
-        if not self.led.any() or not (there & ~changed)[self.led].all():
-            return False
-        before = self.tile[:, max(self.tick - 1, 0) :][:, :1]
-        self.idle = 0 if (self.map.number[agents.tile[m]][:, None] != before).any() else self.idle + 1
-        self.over = self.tick >= self.tile.shape[1] - 1
-        return self._follow(agents) and self.idle <= PATIENCE
-
-
-class _Many(_Group):
-    """Agents with whole ways (ways.py). most_ticks: of these"""
-
-    def __init__(self, members, ground, model, until, agents, most_ticks):
-        super().__init__(members, ground, model, until)
-        self._most_ticks = most_ticks
-        self._wait, self._rests = PATIENCE, 0
-        self._stay(agents)
-
-    def _stay(self, agents):
-        """All stay where they are."""
-        m, neighbour = self.members, self.map.ground.neighbour
-        self.ways = new_ways(self.map.number[agents.tile[m]], agents.heading[m], neighbour, *self._model)
-        self.tile, self.heading, self.tick = self.ways.tile, self.ways.heading, 0
-
-    def _take(self, tiles, faces, tick=None):
-        """Take ways from a tick on, as much of them as there is room for."""
-        tick = self.tick if tick is None else tick
-        if tick + tiles.shape[1] > self.tile.shape[1] and self.tile.shape[1] <= self._most_ticks:
-            self.ways = self.ways.longer(min(tick + tiles.shape[1] + KEPT, self._most_ticks))
-            self.tile, self.heading = self.ways.tile, self.ways.heading
-        for whole, rest in ((self.tile, tiles), (self.heading, faces)):
-            fits = min(rest.shape[1], whole.shape[1] - tick)
-            whole[:, tick : tick + fits], whole[:, tick + fits :] = rest[:, :fits], rest[:, fits - 1 : fits]
-        enter(self.ways)
-
-    def holds(self, agents, broken):
-        m = self.members
-        if not ((agents.there[m] > 0) & (agents.still[m] != STANDS)).all():
-            return False
-        if broken[m].any() or not self._follow(agents):
-            self._stay(agents)
-        return True
-
-    def plan(self, agents, progress, nothing_to_do, step, until_ns, memory_limit_bytes):
-        """Take new goals, and find ways to them."""
-        m, ways, count = self.members, self.ways, self.map.count
-        if self.tick >= KEPT:
-            for whole in (self.tile, self.heading):
-                whole[:, : -self.tick] = whole[:, self.tick :].copy()
-                whole[:, -self.tick :] = whole[:, -1:]
-            self.tick = 0
-            enter(ways)
-        ways.clock[NOW], ways.random[0] = self.tick, step + 1
-        goal = np.where(nothing_to_do[m] | (agents.goal[m] < 0), -1, self.map.number[agents.goal[m]])
-        goal = np.where(goal == count, -1, goal).astype(np.int32)
-        fresh = np.flatnonzero(goal != ways.goal)
-        for k in fresh[goal[fresh] >= 0]:
-            ways.steps[k] = next_hops_to(goal[k], self.map.ground, NEVER)[1]
-        goal[(goal >= 0) & (ways.steps[np.arange(len(m)), self.tile[:, self.tick]] == NO_PATH)] = -1
-        ways.goal[:] = goal
-        ways.steps[goal < 0] = 0
-        ways.weight[:] = 1 + (progress.since[m] // PRESSING) ** 2
-        ways.least[:] = self.tick + ways.steps[np.arange(len(m)), self.tile[:, self.tick]]
-        ways.cost[:] = cost_of(ways, self.tile)
-        fresh = fresh[ways.cost[fresh] == UNSERVED]
-        improve(fresh, LEAST_STATES if until_ns else STATES, until_ns, ways)
-        if step >= self._rests and (ways.cost == UNSERVED).any():
-            better = self.plan_anew(agents, progress, step, memory_limit_bytes)
-            self._wait = PATIENCE if better else min(2 * self._wait, PAUSE)
-            self._rests = step + self._wait
-
-    def plan_anew(self, agents, progress, step, memory_limit_bytes):
-        """Look for a plan in which all come to their goals, those first that have no way. -> was it better?"""
-        m, ways = self.members, self.ways
-        first = np.lexsort((-progress.since[m], ways.cost < UNSERVED)).astype(np.int32)
-        goal, start = ways.goal.copy(), self.tile[:, self.tick].copy()
-        instance = self.map.instance(start, self._each_one(goal, start, first))
-        search = TreeSearch(instance, np.arange(len(m)), self._model, step, first=first)
-        ended = search.go_on(max(1, PLAN_EFFORT // len(m)), memory_limit_bytes)
-        if ended != lacam.SOLVED and not search.gets_on:
-            return False
-        visits = visits_without_loops(search.tiles(), self.map.count)
-        tiles, faces, _, _ = visits_timed(self.map, visits, agents.heading[m].astype(np.int32), self._model)
-        before = self.tile.copy(), self.heading.copy()
-        self._take(tiles, faces)
-        cost = cost_of(self.ways, self.tile)
-        if self._worth(cost) >= self._worth(ways.cost):
-            self._take(*before, 0)
-            return False
-        ways.cost[:] = cost
-        return True
-
-    def _worth(self, cost):
-        return (self.ways.weight * np.minimum(cost - self.tick, AWAY)).sum()
-
-    def _each_one(self, goal, start, first):
-        """Give a tile of its own to who has no goal, or that of one who comes before: where it is, or near. -> goal"""
-        part, place = self.map.ground.part[:-1], self.map.tiles[2]
-        ordered = goal[first]
-        again = np.ones(len(goal), bool)
-        again[first[np.unique(ordered, return_index=True)[1]]] = False
-        goal[again] = -1
-        free = np.ones(len(place), bool)
-        free[goal[goal >= 0]] = False
-        for k in np.flatnonzero(goal < 0):
-            some = np.flatnonzero(free & (part == part[start[k]]))
-            if len(some):
-                goal[k] = some[np.abs(place[some] - place[start[k]]).sum(axis=1).argmin()]
-                free[goal[k]] = False
-        return goal
-
-
-@njit
-def put_first(members, led, tiles, headings, agents, options, ranked):
-    """Make the next moves of ways (K, ticks) the best option of each member; the next best ones are late."""
-    last, horizon, faces = tiles.shape[1] - 1, options.here.shape[2], options.here.shape[1]
-    for k in range(len(members)):
-        a = members[k]
-        if not led[k]:
-            continue
-        heading, table, option_of, cost_of = agents.heading[a], agents.table[a], ranked.option[a], ranked.cost[a]
-        for late in range(horizon - 1, -1, -1):
-            end = headings[k, min(horizon - 1 - late, last)]
-            for option in range(options.first_option[table], options.first_option[table + 1]):
-                track, fits = options.track[option], True
-                for ahead in range(1, horizon):
-                    tile = agents.tile[a] + options.here[track, heading, ahead]
-                    fits &= tile == tiles[k, min(max(ahead - late, 0), last)]
-                if not fits or (faces > 1 and (heading + options.turn[options.leaf[option]] - end) % 4):
-                    continue
-                at = 0
-                while at < ranked.length[a] and options.track[option_of[at]] != track:
-                    at += 1
-                if at < ranked.length[a]:
-                    for place in range(at, 0, -1):
-                        option_of[place], cost_of[place] = option_of[place - 1], cost_of[place - 1]
-                    option_of[0], cost_of[0] = option, FIRST + late
-                    break
 
 
 @functools.cache
@@ -313,14 +43,14 @@ def _search_once(model: Model, memory_limit_bytes: int) -> None:
     agents, free = Agents(*np.zeros((len(Agents._fields), 2), np.int32)), np.zeros((4, 5), np.uint8)
     free[1:3, 1:4] = agents.there[:] = 1
     agents.tile[:], agents.goal[:] = (6, 7), (7, 6)
-    ground, members = _Map(free.ravel(), free.shape[1]), np.arange(2)
+    ground, members = Layout(free.ravel(), free.shape[1]), np.arange(2)
     nearest(0, np.full(ground.count + 1, NOBODY, np.int32), ground.ground.neighbour, 1)
     progress = Progress(*np.zeros((len(Progress._fields), 2), np.int64))
-    few = _Few(members, ground, model, 0)
+    few = Few(members, ground, model, 0)
     few.look_for(ALL, agents, progress, 0)
     if few.search.go_on(EFFORT, memory_limit_bytes) == lacam.SOLVED:
         few.take_plan()
-    many = _Many(members, ground, model, 0, agents, LOOK)
+    many = Many(members, ground, model, 0, agents, LOOK)
     many.plan(agents, progress, np.zeros(2, bool), 0, 0, memory_limit_bytes)
     many.plan_anew(agents, progress, 0, memory_limit_bytes)
     agents.tile[:] = 7, 6
@@ -337,12 +67,12 @@ class Deadlocks:
     def __init__(self, width: int, model: Model, memory_limit_bytes: int):
         self._width, self._model, self._memory = width, model, memory_limit_bytes
         self._compiling: threading.Thread | None = None
-        self._map: _Map | None = None
+        self._map: Layout | None = None
         self.forget()
 
     def forget(self) -> None:
         """There are other agents."""
-        self._groups: list[_Group] = []
+        self._groups: list[Group] = []
         self._size = self._ended = self._rests = np.zeros(0, np.int64)
         self._hopeless: tuple = ()  # a group and goals for which there is no plan
 
@@ -370,7 +100,7 @@ class Deadlocks:
                 self._end(group, step, 0)
         self._begin(agents, progress, obeying & ~nothing_to_do, obeying, small, free, step, until_ns > 0, only_lanes)
         for group in self._groups[:]:
-            if isinstance(group, _Many):
+            if isinstance(group, Many):
                 group.plan(agents, progress, nothing_to_do, step, until_ns, self._memory)
             elif group.search is not None:
                 self._search_on(group, agents, progress, step)
@@ -399,10 +129,10 @@ class Deadlocks:
         if waited.max(initial=0) < SOON:
             return
         if self._map is None:
-            self._map = _Map(free, self._width)
+            self._map = Layout(free, self._width)
         by_lane = self._map.near_lane[agents.tile]
-        together = np.count_nonzero(obeying) <= TOGETHER
-        if not together and waited.max() < PATIENCE:
+        at_once = np.count_nonzero(obeying) <= AT_ONCE
+        if not at_once and waited.max() < PATIENCE:
             return
         waited[~by_lane & (waited < PATIENCE)] = 0
         if not small:
@@ -410,15 +140,18 @@ class Deadlocks:
         if not waited.any() or not self._compiled(in_time):
             return
         worst, ground, numbers = int(np.argmax(waited)), self._map.ground, self._map.number[agents.tile]
+        here = obeying & (ground.part[numbers] == ground.part[numbers[worst]])
+        stalled = progress.stalled >= PATIENCE // 2
+        all_here = by_lane[worst] and (at_once or (np.mean(stalled[here]) >= JAMMED and here.sum() <= TOGETHER))
         for group in self._groups:
-            if isinstance(group, _Many):  # its ways stay
+            if isinstance(group, Many) and (at_once or not all_here):  # its ways stay
                 obeying = obeying & ~np.isin(np.arange(len(obeying)), group.members)
         occupant = np.full(len(ground.neighbour), NOBODY, np.int32)
         occupant[numbers[obeying]] = np.flatnonzero(obeying)
         again = step - self._ended[worst] < RECENT
-        size = TOGETHER if together and by_lane[worst] else min(2 * int(self._size[worst]), MOST) if again else FEW
+        size = TOGETHER if all_here else min(2 * int(self._size[worst]), MOST) if again else FEW
         members = nearest(numbers[worst], occupant, ground.neighbour, size)
-        if size < TOGETHER and np.mean(progress.stalled[members] >= PATIENCE // 2) < JAM:
+        if not all_here and np.mean(stalled[members]) < JAM:
             members, size = members[: size // 2], size // 2
         if len(members) < 2:
             return
@@ -428,13 +161,13 @@ class Deadlocks:
                 size = max(size, len(members))
                 self._end(group, step, 0)
         self._size[members] = size
-        ticks = min(self._memory // (8 * (self._map.count + 1)), MOST_LOOK)
+        ticks = min(self._memory // (8 * (self._map.count + 1)) - len(members) // 2, MOST_LOOK)
         if len(members) > FEW and ticks >= LOOK:
-            whole = len(members) == np.count_nonzero(ground.part[numbers[obeying]] == ground.part[numbers[worst]])
+            whole = len(members) == np.count_nonzero(obeying & here)
             until = FOR_GOOD if whole else step + LASTS * len(members)
-            self._groups.append(_Many(members, self._map, self._model, until, agents, ticks))
+            self._groups.append(Many(members, self._map, self._model, until, agents, ticks))
             return
-        group = _Few(members, self._map, self._model, FOR_GOOD)
+        group = Few(members, self._map, self._model, FOR_GOOD)
         group.look_for(ALL, agents, progress, step)
         if group.key == self._hopeless:
             group.look_for(ONE, agents, progress, step)
@@ -463,5 +196,5 @@ class Deadlocks:
     def follow(self) -> None:
         """The step is over."""
         for group in self._groups:
-            if isinstance(group, _Many) or group.search is None:
+            if isinstance(group, Many) or group.search is None:
                 group.tick += 1
