@@ -142,6 +142,6 @@ def _of_document(document):
 
 
 def _of_text(text):
-    lines = [line.replace(",", " ").split() for line in text.splitlines() if line.strip()]
+    lines = [words for line in text.splitlines() if (words := line.replace(",", " ").split())]
     names = lines.pop(0) if lines and not is_number(lines[0][0]) else None
     return names, [[float(word) for word in line] for line in lines]
