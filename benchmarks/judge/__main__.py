@@ -255,7 +255,7 @@ def simulated(_kit, _folder, instance, options, _ours=True):
     if instance.best_known:
         rate, half = instance.best_known / instance.steps, steps // 2
         figures["of_best"] = float(finished[-1] / steps / rate)
-        figures["of_best_late"] = float((finished[-1] - finished[half]) / (steps - 1 - half) / rate)
+        figures["of_best_late"] = float((finished[-1] - finished[half]) / max(1, steps - 1 - half) / rate)
     p95 = float(np.percentile(taken, 95))
     figures |= {"step_ms": float(np.median(taken)), "step_p95_ms": p95, "step_worst_ms": float(max(taken))}
     return figures | {"choice_ms": 1e3 * float(np.median(choices))}

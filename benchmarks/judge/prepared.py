@@ -43,6 +43,8 @@ def prepared_fleet(
         fleet.step(np.where(np.arange(agents)[:, None] < 100, tiles[:agents][::-1], -1), budget_s)
     ahead = tiles[: settings.memory_limit_bytes // field]
     for goals in np.r_[ahead, np.full((-len(ahead) % agents, 2), -1)].reshape(-1, agents, 2):
+        if time.monotonic() >= until:
+            break
         fleet.prepare(goals, max(0.0, until - time.monotonic()), 0, budget_s)
     return fleet
 
