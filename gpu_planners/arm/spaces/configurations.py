@@ -14,8 +14,9 @@ from .interface import FREE, NOT_FINITE
 
 LARGEST = 1e10  # rad or m: float64 still holds a micrometre
 TURN = 2 * np.pi
+TOGETHER = 1024  # rows that are looked at, and copied, at once
 POLICIES = ("error", "false")
-FEW = 4096  # rows that one thread narrows sooner than several wake up
+FEW = 1 << 18  # rows that one thread narrows sooner than several wake up
 
 
 def new_array(number, rows, columns):
@@ -129,6 +130,20 @@ def _narrow_all(q, other, turning, out, parts):
 
 @njit
 def _narrow_rows(q, other, turning, out, first, last):
+    for begin in range(first, last, TOGETHER):
+        _narrow_block(q, other, turning, out, begin, min(begin + TOGETHER, last))
+
+
+@njit
+def _narrow_block(q, other, turning, out, first, last):
+    values, ends, far = q[first:last].reshape(-1), other[first:last].reshape(-1), 0
+    for k in range(len(values)):  # over a turn from 0, or not finite: most blocks have none
+        far += not (abs(values[k]) <= TURN and abs(ends[k]) <= TURN)
+    if far == 0:
+        narrowed = out[first:last].reshape(-1)
+        for k in range(len(values)):
+            narrowed[k] = values[k]
+        return
     for i in range(first, last):
         for k in range(q.shape[1]):
             value, end = np.float64(q[i, k]), np.float64(other[i, k])

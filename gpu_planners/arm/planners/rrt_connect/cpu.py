@@ -30,7 +30,8 @@ from .apart import parts_of, solve_apart
 from .launch import SingleRequest
 from .request import SEARCHING, SOLVED, STOPPED, BatchShape
 
-CHUNK = 32  # samples between two returns to Python, where a search sees Ctrl-C, stops and how far the others are
+CHUNK = 32  # samples between two returns to Python, where a search sees Ctrl-C, stops and how far the others are,
+LONGER = 16  # or this part of those that it has drawn, where that is more
 CHUNK_S = 0.02  # a search for which they take longer returns more often
 SEARCHES = 2  # of a query, where the settings do not say
 LEAD = 64  # samples by which a search is ahead of the next
@@ -52,9 +53,12 @@ def solve(query: Query, settings, seed: int, stop: Any = None, apart: bool = Tru
             while first.goes_on(max(LEAD, first.batch)):
                 pass
             if not first.ended:
-                seeds = (folded_seed(seed + k * APART) for k in range(1, searches))
-                others = [_Search(query, settings, each, stop, stack) for each in seeds]
-                return _race([first, *others], stop)
+                return _race(
+                    first,
+                    lambda k: _Search(query, settings, folded_seed(seed + k * APART), stop, stack),
+                    searches,
+                    stop,
+                )
         while first.goes_on(settings.max_samples):
             pass
         return first.result()
@@ -126,7 +130,8 @@ class _Search(SingleRequest):
         if took > CHUNK_S:
             self._rounds_at_once = -(-self._rounds_at_once // 2)
         elif took < CHUNK_S / 4:
-            self._rounds_at_once = min(2 * self._rounds_at_once, self._most_at_once)
+            most = max(self._most_at_once, self._until // (LONGER * self.batch))
+            self._rounds_at_once = min(2 * self._rounds_at_once, most)
         return True
 
     @property
@@ -141,35 +146,56 @@ class _Search(SingleRequest):
         return self.most if until >= self.most else max(until // self.batch * self.batch, 0)
 
 
-def _race(searches, stop):
-    """The result of the search that wins; the first one has a lead of LEAD samples."""
-    least, lock = [searches[0].most], threading.Lock()  # the number of samples, with the lead, that is to beat
+def _race(first, another, count, stop):
+    """The result of the search that wins of `count`; the first one has a lead of LEAD samples.
+
+    another: k -> search k, which its thread makes, while the first one goes on
+    """
+    searches, least, lock = {0: first}, [first.most], threading.Lock()  # least: samples, with the lead, to beat
 
     def run(k):
-        while searches[k].goes_on(least[0] - k * LEAD):
+        search = searches[k] = searches.get(k) or another(k)
+        while search.goes_on(least[0] - k * LEAD):
             pass
-        if searches[k].status == SOLVED:
+        if search.status == SOLVED:
             with lock:
-                least[0] = min(least[0], searches[k].drawn + k * LEAD)
+                least[0] = min(least[0], search.drawn + k * LEAD)
 
-    others = deque(range(1, len(searches)))
-    with ThreadPoolExecutor(len(others)) as pool:
+    def race(k):
         try:
-            futures = []
-            while searches[0].goes_on(least[0]):
-                while others and searches[0].drawn >= others[0] * LEAD:
-                    futures.append(pool.submit(run, others.popleft()))
-            run(0)
-            for future in [*futures, *(pool.submit(run, k) for k in others)]:
-                future.result()
-        except BaseException:
+            run(k)
+        except BaseException as error:
+            failures.append(error)
             stop.set()
-            raise
-    numbers = [search.drawn + k * LEAD for k, search in enumerate(searches)]
-    solved = [k for k, search in enumerate(searches) if search.status == SOLVED]
+
+    def begin(k):
+        thread = threading.Thread(target=race, args=(k,), name=f"search {k}")
+        thread.start()
+        threads.append(thread)
+
+    others, threads, failures = deque(range(1, count)), [], []
+    try:
+        while first.goes_on(least[0]):
+            while others and first.drawn >= others[0] * LEAD:
+                begin(others.popleft())
+        run(0)
+        for k in others:
+            begin(k)
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        stop.set()
+        raise
+    finally:
+        for thread in threads:  # they use memory of the query
+            thread.join()
+    if failures:
+        raise failures[0]
+    numbers = [searches[k].drawn + k * LEAD for k in range(count)]
+    solved = [k for k in range(count) if searches[k].status == SOLVED]
     if not solved:
-        late = [search for search in searches if search.status == STOPPED]
-        return (late or searches)[0].result(sum(search.drawn for search in searches))
+        late = [k for k in range(count) if searches[k].status == STOPPED]
+        return searches[(late or [0])[0]].result(sum(search.drawn for search in searches.values()))
     winner = min(solved, key=lambda k: numbers[k])
-    others = [search.whole(numbers[winner] - k * LEAD) for k, search in enumerate(searches) if k != winner]
-    return searches[winner].result(searches[winner].drawn + sum(others))
+    drawn = [searches[k].whole(numbers[winner] - k * LEAD) for k in range(count) if k != winner]
+    return searches[winner].result(searches[winner].drawn + sum(drawn))
