@@ -140,7 +140,7 @@ BENCHMARKS = (
         "and its tile is empty, in the plan's order; it accelerates after turns alone, and never brakes before others, "
         "so no execution of the plan is quicker. Of free: beside the same actions if nobody were in the way. Running: "
         "errands a minute of a running fleet, the node's defaults, steps of a tick, which plans as if all actions took "
-        "one step and follows what robots report.",
+        "one step and follows what robots report; its robots accelerate, but brake at once.",
         {
             "ticks": "ratio",
             "driven": "ratio",

@@ -3,7 +3,7 @@
 Nobody stands in a no-stopping zone: an agent enters it only by an option that leads out of it again, turning on its way
 but never waiting, and an ActionGraph allows it to enter together with all that it does until it is out. So a zone is
 crossed within the ticks that are looked ahead. One that is too large for that is crossed straight, by each tile's
-shorter way; what cannot be reached then is refused by name.
+shorter way that leads through; what cannot be reached then is refused by name.
 
 Slow zones make moves dearer, and robots take longer for them; a planner's ticks stay whole.
 """
@@ -124,7 +124,7 @@ def crossings(tiles: np.ndarray, free: np.ndarray, motion: Motion, most: int, ba
         if np.count_nonzero(zones[box] == k) <= SMALL:
             needed = _longest_way(np.argwhere(zones == k), tiles, free, before, motion)
         if needed > most:
-            needed = _cross_straight(zones == k, tiles & free, most, closed)
+            needed = _cross_straight(zones == k, tiles, free, most, closed)
         ticks = max(ticks, needed)
     closed &= ~before
     if closed.any():
@@ -169,9 +169,9 @@ def _is_free(tile, free):
     return 0 <= tile[0] < free.shape[0] and 0 <= tile[1] < free.shape[1] and free[tile]
 
 
-def _cross_straight(zone, tiles, most, closed):
-    """Bar all moves of a zone but those along each tile's shorter run. -> ticks that are needed"""
-    runs = np.stack([_runs(tiles), _runs(tiles.T).T])  # along rows, along columns
+def _cross_straight(zone, tiles, free, most, closed):
+    """Bar all moves of a zone but those along each tile's shorter run that leads through. -> ticks that are needed"""
+    runs = np.stack([_runs(tiles & free, free), _runs((tiles & free).T, free.T).T])  # along rows, along columns
     axis, length = runs.argmin(axis=0), runs.min(axis=0)
     crossed = zone & (length + 1 <= most)
     for way in range(4):
@@ -181,13 +181,15 @@ def _cross_straight(zone, tiles, most, closed):
     return int(length[crossed].max(initial=0)) + 1
 
 
-def _runs(tiles):
-    """(rows, cols) how many tiles in a row each one belongs to; many where it is none"""
+def _runs(tiles, free):
+    """(rows, cols) how many tiles in a row each one belongs to; many where it is none, or a wall is at an end"""
     found = np.full(tiles.shape, 1 << 30)
+    leads = np.pad(free, ((0, 0), (1, 1)))
     for row, line in enumerate(tiles):
         edges = np.flatnonzero(np.diff(np.r_[0, line, 0]))
         for begin, end in edges.reshape(-1, 2).tolist():
-            found[row, begin:end] = end - begin
+            if leads[row, begin] and leads[row, end + 1]:  # the tiles before and behind
+                found[row, begin:end] = end - begin
     return found
 
 

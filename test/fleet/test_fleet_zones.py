@@ -99,6 +99,22 @@ def test_a_large_zone_is_crossed_straight_and_one_that_cuts_is_refused():
         FleetPlanner(GridMap(free), "turning", "cpu", zones=Zones(closed[::-1])).start([[0, 0]], speeds=[[2, 2]])
 
 
+@pytest.mark.parametrize("size", (1, 3))
+def test_a_large_zone_is_crossed_through_a_door_in_it(size):
+    """In the doorway the shorter run of tiles ends at its posts, and leads nowhere."""
+    free, closed = np.ones((30, 20), np.uint8), np.zeros((30, 20), bool)
+    free[:, 10] = 0
+    free[12 : 12 + size, 10] = 1
+    closed[:, 9 if size > 1 else 8 : 11] = True
+    fleet = FleetPlanner(GridMap(free), "turning", "cpu", Settings(size=size), zones=Zones(closed))
+    fleet.start([[20, 4]])
+    for _ in range(60):
+        before = fleet.positions, fleet.headings
+        fleet.step([[3, 15]])
+        assert not stands(before[0], fleet.positions, before[1], fleet.headings, closed, size)
+    assert fleet.positions.tolist() == [[3, 15]]
+
+
 def test_what_is_refused():
     closed = np.zeros((4, 6), bool)
     closed[1, 2] = True
@@ -286,6 +302,8 @@ def test_a_door_behind_a_zone_is_asked_for_until_it_opens(opens_after):
             fleet.tell_door("gate", True)
         else:
             assert at[1] < 3
+    with pytest.raises(GridMapError, match=r"doors are of \(1, 9\) tiles, the map has \(2, 9\)"):
+        fleet.take_map(GridMap(np.ones((2, 9), np.uint8), 4))
     assert at.tolist() == [0, 8]
     first = asked.index(True)
     assert all(asked[first : first + int(4 * opens_after)])

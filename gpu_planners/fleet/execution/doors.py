@@ -20,6 +20,7 @@ class Doors:
     def __init__(self, tiles: Mapping[str, np.ndarray], shape: tuple[int, int]) -> None:
         self.tiles = {name: np.array(each, np.int64).reshape(-1, 2) for name, each in tiles.items()}
         self.open: set[str] = set()
+        self.shape = tuple(shape)  # of the map
         self._number = np.zeros(shape, np.int32)  # of each tile's door, from 1
         for k, (name, each) in enumerate(self.tiles.items()):
             inside = ((each >= 0) & (each < shape)).all(axis=1)

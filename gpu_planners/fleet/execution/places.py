@@ -219,8 +219,8 @@ class Places:
     def headings(self, yaws: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
         """(N,) rad -> (N,) int64 nearest quarter turn; that of `otherwise` where a yaw is NaN"""
         given = np.isfinite(yaws)
-        quarters = np.rint((np.where(given, yaws, 0.0) - self.grid.origin[2]) / QUARTER).astype(np.int64) % 4
-        return np.where(given, quarters, otherwise)
+        quarters = np.rint((np.where(given, yaws, 0.0) - self.grid.origin[2]) / QUARTER) % 4
+        return np.where(given, quarters.astype(np.int64), otherwise)
 
     def yaws(self, headings: np.ndarray) -> np.ndarray:
         """(N,) quarter turns -> (N,) rad"""

@@ -79,8 +79,10 @@ class RunningFleet(FollowedFleet):
     def take_map(self, grid: GridMap, lanes: Lanes | None = None, zones: Zones | None = None) -> None:
         """Run on this map from now on. Agents keep their places where it covers the same tiles as the one before.
 
-        Raises GridMapError for zones that cannot be crossed; nothing changes then.
+        Raises GridMapError for zones that cannot be crossed, or where `doors` are of other tiles; nothing changes then.
         """
+        if self.doors is not None and self.doors.shape != grid.shape:
+            raise GridMapError(f"doors are of {self.doors.shape} tiles, the map has {grid.shape}; allowed: as many")
         zones = Zones() if zones is None else zones
         self._refuse_zones(self._values, grid, lanes, zones)
         before, self._grid, self._lanes, self._zones = self._grid, grid, lanes, zones
