@@ -16,7 +16,7 @@ SIDE = 1.0  # metres of a tile
 MOST_TICKS = 5  # that an action of the planner may take
 SPEEDS, ACCELERATIONS, TURNS = (1.0, 0.75, 0.6, 0.4), (2.0, 0.8, 0.4, 0.25), (2.0, 1.2, 0.8, 0.5)  # m/s, m/s2, rad/s
 QUICK, TURN = math.inf, 1000.0  # what does not count
-FLEETS = (
+CASES = (
     ("alike, 1 m/s", SPEEDS[:1], (QUICK,), (TURN,)),
     ("speeds 0.4 to 1 m/s", SPEEDS, (QUICK,), (TURN,)),
     ("accelerations 0.25 to 2 m/s2", SPEEDS[:1], ACCELERATIONS, (TURN,)),
@@ -108,7 +108,7 @@ def mixed_robots(context):
     """Errands of robots that differ, by ticks, and as they drive."""
     rows, cols, count, seconds = 38, 70, 150, 180 if context.quick else 600
     grid, found = warehouse_map(rows, cols, apron=6), []
-    for (name, *some), tick_s in progress([(fleet, tick) for fleet in FLEETS for tick in (1.0, 0.5)], "ticks"):
+    for (name, *some), tick_s in progress([(fleet, tick) for fleet in CASES for tick in (1.0, 0.5)], "ticks"):
         robots = robots_of(count, *some)
         places, faces, errands = planned(grid, robots, tick_s, seconds)
         done, alone = driven(places, faces, robots)
