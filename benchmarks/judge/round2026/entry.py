@@ -25,6 +25,7 @@ from gpu_planners.fleet.action_graph import ActionGraph
 WAIT = 3
 GO, STOP = 0, 1
 AHEAD = 10  # actions staged and not done, of an agent on average, at most: a plan that runs far ahead serves nobody
+LEAST_S = 1e-3  # of a step
 MOST_STEPS = 6  # of a plan
 TOLD_S = 0.08  # agents wait at most so long for the schedule, of the 0.1 s that a tick has
 MOVED_S = 0.1  # the planner waits at most so long until agents have done the ticks that come before its plan
@@ -93,8 +94,10 @@ class Entry:
             for agent, tiles in tasks.items():
                 goals[agent] = tiles[min(self._reached[agent], len(tiles) - 1)]
             left = until - time.monotonic()
-            self._fleet.prepare(goals, max(0.0, 0.3 * left), 0, self._budget / steps)
-            actions = self._fleet.step(goals, max(0.0, left / (steps - step)))
+            goals[
+                ~self._fleet.prepare(goals, max(0.0, 0.3 * left), 1, self._budget / steps)
+            ] = -1  # without a field yet
+            actions = self._fleet.step(goals, max(LEAST_S, left / (steps - step)))
             self._plan.append((actions, self._fleet.positions, self._fleet.headings))
             self._note(goals)
         print(STEPPED, flush=True)
