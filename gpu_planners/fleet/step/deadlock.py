@@ -23,6 +23,7 @@ from .state import Agents, Ranked
 from .ways import LOOK, MOST_LOOK
 
 SOON = 4  # the same near lanes, where agents have no way around each other, in fleets of up to AT_ONCE
+LOCAL_PATIENCE = 128  # the same near lanes in larger fleets that are not jammed, since a group ends whole paths of all
 OPEN_PATIENCE = 768  # the same in larger fleets far from lanes, where joint plans cost errands
 FEW = 8  # agents that plan together at first; of smaller fleets all do
 TOGETHER = 1024  # the same near lanes, at most
@@ -143,6 +144,8 @@ class Deadlocks:
         here = obeying & (ground.part[numbers] == ground.part[numbers[worst]])
         stalled = progress.stalled >= PATIENCE // 2
         all_here = by_lane[worst] and (at_once or (np.mean(stalled[here]) >= JAMMED and here.sum() <= TOGETHER))
+        if not (at_once or all_here) and waited[worst] < LOCAL_PATIENCE:
+            return
         for group in self._groups:
             if isinstance(group, Many) and (at_once or not all_here):  # its ways stay
                 obeying = obeying & ~np.isin(np.arange(len(obeying)), group.members)
