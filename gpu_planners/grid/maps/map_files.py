@@ -176,7 +176,10 @@ def _read_picture(file, path):
         with Image.open(file) as image:
             if image.width * image.height > MOST_PIXELS:
                 raise ValueError(f"it has {image.width} x {image.height} pixels; allowed: {MOST_PIXELS}")
-            if image.format == "PNG" and image.width * image.height > 8 * DEFLATED * file.stat().st_size:
+            if (
+                image.format == "PNG"
+                and _png_bits(file) * image.width * image.height > 8 * DEFLATED * file.stat().st_size
+            ):
                 raise ValueError(f"it is cut off: {image.width} x {image.height} pixels do not fit into so few bytes")
             return _pixels(image, file)
     except Exception as error:  # Pillow's readers raise all kinds of errors for malformed files
@@ -226,6 +229,13 @@ def _tiff_greys(image):
         sign = "signed" if form == 2 else "unsigned"
         raise ValueError(f"its greys are {sign}, of {bits} bits; allowed: unsigned, of up to 16 bits")
     return bits, image.tag_v2.get(262) == 0
+
+
+def _png_bits(file):
+    """Of a pixel, by the header, which Pillow has found to be one."""
+    with file.open("rb") as stream:
+        depth, colours = stream.read(26)[24:]
+    return depth * {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}.get(colours, 1)
 
 
 def _png_colour(colour, file):
