@@ -119,7 +119,7 @@ def mixed_robots(context):
         ran, _, running = fleets_late.run(grid, count, seconds, step_s=tick_s, **given)
         figures = {
             "ticks": by_ticks,
-            "driven": as_driven,
+            "as_driven": as_driven,
             "of_driven": by_ticks / as_driven,
             "of_free": by_ticks / free,
             "running": running,
@@ -143,7 +143,7 @@ BENCHMARKS = (
         "one step and follows what robots report; its robots accelerate, but brake at once.",
         {
             "ticks": "ratio",
-            "driven": "ratio",
+            "as_driven": "ratio",
             "of_driven": "share",
             "of_free": "share",
             "running": "ratio",
