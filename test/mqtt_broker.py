@@ -123,11 +123,12 @@ class Hall:
             vehicle.broker.close()
 
     def _look(self):
-        places = np.array([vehicle.pose[:2] for vehicle in self.vehicles])
+        vehicles = list(self.vehicles)  # the test's thread adds to them
+        places = np.array([vehicle.pose[:2] for vehicle in vehicles])
         if len(places) > 1:
             apart = np.abs(places[:, None] - places[None]).max(axis=2) + np.diag(np.full(len(places), np.inf))
             self.least = min(self.least, apart.min() / self.layout.grid.resolution)
-            sides = np.array([vehicle.side for vehicle in self.vehicles])
+            sides = np.array([vehicle.side for vehicle in vehicles])
             self.gap = min(self.gap, (apart - (sides[:, None] + sides) / 2).min())
 
     def wait(self, condition, seconds=60.0, what="it"):

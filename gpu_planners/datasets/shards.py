@@ -174,8 +174,8 @@ def locked(folder: Path) -> Iterator[None]:
     """Make the folder, and keep other runs out of it. The lock goes with the process, however it ends."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DatasetError(f"'{folder}' cannot be made as a folder: {error.strerror}") from error
+    except FileExistsError:
+        raise DatasetError(f"'{folder}' is a file; allowed: a folder, or a name that is free") from None
     with locked_file(folder / LOCK) or contextlib.nullcontext() as lock:
         if lock is None:
             raise DatasetError(f"another run is writing the data set '{folder}'; wait for it, or take another folder")
