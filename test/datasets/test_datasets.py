@@ -252,7 +252,7 @@ def test_robots_that_move_differently_have_other_digests(tmp_path):
 
 def test_a_folder_that_is_a_file_is_refused(recipe, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DatasetError, match="cannot be made as a folder: File exists"):
+    with pytest.raises(DatasetError, match="is a file; allowed: a folder"):
         make(recipe, tmp_path / "file", 90, 40, devices=CPU)
 
 
