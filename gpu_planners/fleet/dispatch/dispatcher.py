@@ -202,7 +202,8 @@ class Dispatcher:
         arrived: (N,) has the robot reached where the last call sent it? None: whoever is there now
         batteries: {robot: charge from 0 to 1} of those that need chargers
         budget_s: seconds for exact distances, and for better choices than the first; the counts in the settings bound
-            them too, and as long as these seconds are not over the same calls give the same choices
+            them too. A call considers as many robots as it has time for, 64 at least; without a bound the same calls
+            give the same choices
         keeping: names of robots that keep what they have, and get nothing else: those that are about to begin it, or
             cannot drive just now
         able: tells of a task which robots could do it now; None: all that it names
