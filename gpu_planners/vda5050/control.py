@@ -206,8 +206,7 @@ class FleetControl:
             if known is None and len(self.vehicles) >= self.rules.max_agents:
                 raise MessageError(f"there are {len(self.vehicles)} vehicles; allowed: {self.rules.max_agents}")
             tolerance = self.rules.tolerance * self.layout.grid.resolution
-            composer = Composer(version, self.layout, tolerance, self.speaking.most_nodes)
-            composer.size = self.rules.fleet.size
+            composer = Composer(version, self.layout, tolerance, self.speaking.most_nodes, self.rules.fleet.size)
             known = self.vehicles[id] = Vehicle(id, version, level, composer, composer.size)
             self._fit.clear()
             self.telling.ask(known, "factsheetRequest", now)

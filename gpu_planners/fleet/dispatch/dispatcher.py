@@ -65,7 +65,6 @@ class Dispatcher:
         self._choice = Choice(settings)
         self._pending: list[list] = []  # events that have happened, and are not on the disk
         self._goals: dict[Name, tuple[int, int]] = {}  # of robots, as told by the last `assign`
-        self._last: tuple[list, np.ndarray] = [], np.zeros((0, 2), np.int64)  # robots of the last `assign`, their goals
         self._free: tuple | None = None  # a grid, and where robots can be on it
         self._journal: Journal | None = None
         if journal is not None:
@@ -161,7 +160,6 @@ class Dispatcher:
         self._take_time(now)
         self._stays.remove(robot, self.now)
         self._goals.pop(robot, None)
-        self._last = [], self._last[1][:0]
         record = self._pool.of_robot.get(robot)
         if record is not None:
             self._do([[self.now, "returned", record.id, robot, why or None]])
@@ -232,21 +230,20 @@ class Dispatcher:
         self._charge(crew, charges)
         self._choose(crew, began + budget_s, staying, able)
         busy = self._pool.of_robot.keys() | staying
-        idle = [k for k, name in enumerate(names) if name not in busy and not self._stays.charges(name)]
+        idle = [k for k, name in enumerate(names) if name not in busy and name not in self._stays.low]
         self._stays.park(crew, idle, self.fleet, self.now)
         self._commit()
         told = dict.fromkeys([*names, *self._goals])
         self._goals = {name: goal for name in told if (goal := self._goal_of(name)) is not None}
-        self._last = names, self._goals_of(names)
-        return self._last[1].astype(np.int32)
+        return self._goals_of(names)
 
     def _goals_of(self, names):
         """(N, 2) where robots were told to go"""
         none = (NOWHERE, NOWHERE)
-        return rows_of([none, *(self._goals.get(name, none) for name in names)], np.int64)[1:]
+        return rows_of([none, *(self._goals.get(name, none) for name in names)], np.int32)[1:]
 
     def _arrive(self, names, tiles, arrived):
-        goals = self._last[1] if self._last[0] == names else self._goals_of(names)
+        goals = self._goals_of(names)
         there = (tiles == goals).all(axis=1)
         if arrived is not None:
             if np.shape(arrived) != there.shape:

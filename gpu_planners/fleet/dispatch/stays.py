@@ -39,16 +39,7 @@ class Stays:
         self.told: deque[tuple[int, TaskState]] = deque(maxlen=TOLD)
         self._tiles = {CHARGE: np.unique(chargers, axis=0), PARK: np.unique(parking, axis=0)}
         self._stays: dict[Name, Stay] = {}
-        self._low: set[Name] = set()  # robots whose batteries are low, whether there is a charger for them or not
-
-    @property
-    def low(self) -> set[Name]:
-        """Who charges, or would have to"""
-        return self._low
-
-    def charges(self, robot: Name) -> bool:
-        """Does it charge, or would it have to?"""
-        return robot in self._low
+        self.low: set[Name] = set()  # robots whose batteries are low, whether there is a charger for them or not
 
     def goal_of(self, robot: Name) -> tuple[int, int] | None:
         stay = self._stays.get(robot)
@@ -62,7 +53,7 @@ class Stays:
 
     def remove(self, robot: Name, now: float) -> None:
         self.leave(robot, now)
-        self._low.discard(robot)
+        self.low.discard(robot)
 
     def _tell(self, robot, stay, status):
         self._pool.changes += 1
@@ -77,16 +68,16 @@ class Stays:
         for name in crew.names:
             charge = charges.get(name, 1.0)
             record = of_robot.get(name)
-            if name in self._low and charge >= self.settings.charged_at:
+            if name in self.low and charge >= self.settings.charged_at:
                 self.remove(name, now)
             busy = record is not None and record.status == TaskStatus.BEGUN
-            if charge < self.settings.charge_below and not busy and name not in self._low:
-                self._low.add(name)
+            if charge < self.settings.charge_below and not busy and name not in self.low:
+                self.low.add(name)
                 self.leave(name, now)
-            if name in self._low and name not in self._stays:
+            if name in self.low and name not in self._stays:
                 low.append((charge, crew.number[name]))
         self._settle(CHARGE, crew, [number for _, number in sorted(low)], fleet, now)
-        return [name for name in crew.names if name in self._low]
+        return [name for name in crew.names if name in self.low]
 
     def park(self, crew: Robots, idle: list[int], fleet, now: float) -> None:
         """Send robots (numbers in the crew) that have nothing to do to parking tiles."""

@@ -49,7 +49,7 @@ class Doors:
         names = list(self.tiles)
         return [names[k - 1] for k in found.tolist() if k]
 
-    def waited_for(self, graph: ActionGraph, places: Places) -> np.ndarray:
+    def waited_for(self, graph: ActionGraph) -> np.ndarray:
         """(N,) bool, who is to go through a door that is not open?"""
         states = np.arange(graph.most + 1)
         soon = (states <= _next(graph)[:, None]) & (states > graph.allowed[:, None]) & graph.there[:, None]

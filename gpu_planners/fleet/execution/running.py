@@ -342,7 +342,7 @@ class RunningFleet(FollowedFleet):
             self._misplaced(self._ids[number], agents["point"][number], what)
         held = graph.held_outside() & (now - agents["since"] > self._values.silent_after_s)
         if self.doors is not None and held.any():
-            held &= ~self.doors.waited_for(graph, self.places)  # a lift takes its time
+            held &= ~self.doors.waited_for(graph)  # a lift takes its time
         agents["since"][held] = now  # they stand for a step, so that all is planned anew around them
         stands = agents["silent"] | agents["late"] | faulty | outside | self._off | self._doubted | held
         stands[self._of(self.standing)] = True
