@@ -20,10 +20,7 @@ def batches(context):
             if missing:
                 rows.append(Row(arm.case, f"gpu_planners, {device}", note=missing))
                 continue
-            checkers = [
-                CollisionChecker(arm.robot, add_obstacles(CollisionWorld(), problem.obstacles), device)
-                for problem in progress(arm.problems, f"scenes, {device}")
-            ]
+            checkers = scenes_of(arm, device)
             for times in (1, SEEDS_AT_ONCE) if device != "cpu" and name == "panda" else (1,):
                 rows.append(_batch(arm, checkers, device, times, context))
     ompl = ompl_row(context)
@@ -35,6 +32,14 @@ def batches(context):
     else:
         rows.append(ompl)
     return [*rows, Row("Panda", "VAMP, spheres, one core", quoted="4.5 k plans/s with shortening (docs/references.md)")]
+
+
+def scenes_of(arm, device):
+    """A checker for each problem of an Arm, with its obstacles"""
+    return [
+        CollisionChecker(arm.robot, add_obstacles(CollisionWorld(), problem.obstacles), device)
+        for problem in progress(arm.problems, f"scenes, {device}")
+    ]
 
 
 def _batch(arm, checkers, device, times, context):

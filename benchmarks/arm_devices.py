@@ -1,12 +1,11 @@
 """Batches that several CUDA devices share."""
 
-from gpu_planners.arm import CollisionChecker, CollisionWorld
 from gpu_planners.arm.planners import rrt_connect
 from gpu_planners.device import resolve_devices
 
+from .arm_batches import scenes_of
 from .arm_planners import arm_of
-from .harness import Benchmark, Row, median, progress, seconds
-from .problems import add_obstacles
+from .harness import Benchmark, Row, median, seconds
 
 SEEDS = (10, 40)  # how many times the 350 problems are in a batch
 KINDS = {"plans": 0, "short_plans": rrt_connect.Settings().shortcut_rounds}
@@ -20,10 +19,7 @@ def batch_devices(context):
     if len(every) < 2:
         note = missing or f"needs two CUDA devices; this machine, or --device, has {len(every)}"
         return [Row(arm.case, "gpu_planners, all CUDA devices", note=note)]
-    checkers = [
-        CollisionChecker(arm.robot, add_obstacles(CollisionWorld(), problem.obstacles), device)
-        for problem in progress(arm.problems, f"scenes, {device}")
-    ]
+    checkers = scenes_of(arm, device)
     return [_row(arm, checkers, times, devices, context) for times in SEEDS for devices in (every[:1], every)]
 
 
