@@ -6,6 +6,7 @@ from dispatch_oracle import best_choice, distances_from
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpu_planners.errors import SettingsError
 from gpu_planners.fleet import Dispatcher, DispatchSettings, FleetPlanner, Task, TaskStatus
 from gpu_planners.fleet import Settings as FleetSettings
 from gpu_planners.fleet.dispatch.matching import NONE, match
@@ -199,3 +200,46 @@ def test_the_same_calls_give_the_same_choices():
             found.append(goals.tolist())
             fleet.step(goals)
     assert found[:60] == found[60:]
+
+
+@pytest.mark.parametrize("due", [990.0, 500.0, -5000.0])
+def test_a_task_that_is_late_already_is_done_beside_a_stream_of_others(due):
+    fleet = FleetPlanner(GridMap(np.ones((7, 9), np.uint8)), "four", "cpu")
+    dispatcher, place = Dispatcher(fleet), [[1, 2]]
+    for now in range(1000, 1030):
+        while dispatcher.open_tasks < 5:
+            count = len(dispatcher.states())
+            dispatcher.submit(Task([[count % 7, count * 5 % 9]]), now=float(now))
+        if now == 1001:
+            dispatcher.submit(Task([[6, 8]], due=due), "late", now=float(now))
+        goal = dispatcher.assign(["a"], place, now=float(now))
+        place = goal.tolist() if goal[0, 0] >= 0 else place
+    assert dispatcher.state("late").status == TaskStatus.DONE
+
+
+def test_a_priority_counts_whatever_the_unit_of_time():
+    fleet = FleetPlanner(GridMap(np.ones((7, 9), np.uint8)), "four", "cpu")
+    dispatcher = Dispatcher(fleet, DispatchSettings(candidates=4, ageing=1.0))
+    for k in range(40):  # since 1970, in seconds; the one that matters is new
+        dispatcher.submit(Task([[5, k % 9]]), now=0.0)
+    dispatcher.submit(Task([[0, 0]], priority=1), "high", now=1.7e9)
+    assert dispatcher.assign(["a"], [[5, 5]], now=1.7e9 + 1).tolist() == [[0, 0]]
+
+
+def test_a_robot_whose_battery_is_not_told_charges_on():
+    fleet = FleetPlanner(GridMap(np.ones((7, 9), np.uint8)), "four", "cpu")
+    dispatcher = Dispatcher(fleet, chargers=[[0, 0]])
+    dispatcher.submit(Task([[6, 8]]))
+    for charges in ({"a": 0.1}, {}, None, {"b": 1.0}, {"a": 0.5}, {}):
+        goals = dispatcher.assign(["a"], [[0, 0]], batteries=charges)
+        assert goals.tolist() == [[0, 0]] and dispatcher.robots()["a"].status == "charge"
+    assert dispatcher.assign(["a"], [[0, 0]], batteries={"a": 0.95}).tolist() == [[6, 8]]
+
+
+@pytest.mark.parametrize("answer", [5, "a", [["a"]], b"a"])
+def test_what_is_no_list_of_robots_is_refused(answer):
+    dispatcher = Dispatcher(FleetPlanner(GridMap(np.ones((7, 9), np.uint8)), "four", "cpu"))
+    dispatcher.submit(Task([[6, 8]]))
+    with pytest.raises(SettingsError, match=r"able gives .*; allowed: a list of names of robots, or None"):
+        dispatcher.assign(["a"], [[0, 0]], able=lambda task: answer)
+    assert dispatcher.assign(["a"], [[0, 0]], able=lambda task: {"a"}).tolist() == [[6, 8]]

@@ -279,3 +279,46 @@ TestLives = Lives.TestCase
 TestLives.settings = settings(
     max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+
+
+def test_all_tasks_count_as_changed_after_any_number_of_restarts(tmp_path):
+    dispatcher = Dispatcher(FLEET, journal=tmp_path / "journal")
+    ids = [dispatcher.submit(Task([[1, 1]])) for _ in range(3)]
+    dispatcher.cancel(ids[0])
+    for _ in range(3):
+        dispatcher.close()
+        dispatcher = Dispatcher(FLEET, journal=tmp_path / "journal")
+        last, states = dispatcher.changed()
+        assert {state.id for state in states} == set(ids) and dispatcher.changed(last) == (last, [])
+        dispatcher.reprioritise(ids[1], 4)
+        assert [state.id for state in dispatcher.changed(last)[1]] == [ids[1]]
+    dispatcher.close()
+
+
+def test_a_closed_dispatcher_takes_nothing_that_it_cannot_keep(tmp_path):
+    dispatcher = Dispatcher(FLEET, journal=tmp_path / "journal")
+    dispatcher.submit(Task([[1, 1]]), "a")
+    dispatcher.close()
+    dispatcher.close()
+    with pytest.raises(SettingsError, match="is closed"):
+        dispatcher.submit(Task([[1, 1]]), "b")
+    assert list(dispatcher.states()) == ["a"]
+
+
+DEEP = []
+for _ in range(100_000):
+    DEEP = [DEEP]
+
+
+@pytest.mark.parametrize("value", [np.nan, [np.inf], DEEP, {1}, np.arange(2), [10**5000], object()])
+def test_what_json_does_not_have_is_refused_wherever_it_would_be_kept(value):
+    with pytest.raises(SettingsError, match="details: .*allowed: what JSON has"):
+        Task([[1, 1]], details=value)
+    with pytest.raises(SettingsError, match="frame: .*allowed: what JSON has"):
+        Dispatcher(FLEET, frame=value)
+
+
+@pytest.mark.parametrize("id", [1 << 63, "", "park:a", "charge:7"])
+def test_names_that_cannot_be_a_tasks_are_refused(id):
+    with pytest.raises(SettingsError, match="id.* allowed:"):
+        Dispatcher(FLEET).submit(Task([[1, 1]]), id)

@@ -4,6 +4,7 @@ All costs are steps. A robot's candidates are the tasks that are cheapest by the
 then found by the fleet's fields.
 """
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Collection
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import SettingsError, shown
 from .matching import NONE, match
 from .nearest import cheapest
 from .pool import Pool
@@ -20,6 +22,7 @@ from .stays import Stays
 from .task import Name, Record, Task, TaskStatus
 
 ROUNDS = 8  # of candidates for robots whose candidates all went to others
+FAR = 1e9  # more than any way
 NEVER = 1e12  # when tasks without a due time are due
 LATE = 10.0  # what a step of a task's delay costs
 FULL = 0.7  # robots of free tiles, from which on not all get tasks
@@ -93,7 +96,7 @@ class Choice:
     def _who(self, crew, pool, stays, keeping, most):
         """Numbers of the robots that are free, that are under way and reconsidered now, and that end a task soon; of
         the first two at most so many, in turns."""
-        out = stays.low | keeping
+        out = stays.low.keys() | keeping
         held = [pool.of_robot.get(name) for name in crew.names]
         considered = [(k, r) for k, r in enumerate(held) if not out or crew.names[k] not in out]
         free = [k for k, record in considered if record is None]
@@ -153,7 +156,8 @@ class Choice:
         way, met = self._ways(row, task, tiles, headings, sizes, work, crew, fleet, goes_on)
         mine = np.array([record.robot for record in work.tasks], object)[task] == np.array(names, object)[row]
         cost = offset[row] + way + self.settings.traffic * met + work.value[task]
-        cost = cost + LATE * np.maximum(0.0, offset[row] + way + work.length[task] - work.left[task])
+        slack = work.left[task] - work.length[task]  # what a task is late anyway is no robot's doing
+        cost = cost + LATE * (np.maximum(0.0, offset[row] + way - slack) - np.maximum(0.0, -slack))
         cost = cost - np.where(mine, self.settings.keep, 0.0)
         right = np.isfinite(cost)
         if right.any():  # a higher priority outweighs whatever the others cost together
@@ -229,6 +233,14 @@ def _no_stops(sizes, tasks, zones):
     return found
 
 
+def _names(robots):
+    """What `able` has answered, checked."""
+    if robots is None or (isinstance(robots, Collection) and not isinstance(robots, (str, bytes))):
+        with contextlib.suppress(TypeError):  # what has no hash is no name
+            return None if robots is None else set(robots)
+    raise SettingsError(f"able gives {shown(robots)}; allowed: a list of names of robots, or None")
+
+
 def _errands(tasks):
     """-> (E, 2) tiles of the errands of tasks, one task after the other; (T,) number of each task's first one"""
     first = np.cumsum([0, *(len(record.task.tiles) for record in tasks[:-1])])
@@ -253,12 +265,12 @@ class Work:
         self.value = settings.prefer_short * self.length - settings.ageing * np.maximum(0.0, now - since) / step
         self.value = self.value - LATE * settings.due_horizon * urgent
         _, self.level = np.unique(priority, return_inverse=True)
-        self.rank = self.value - self.level * 1e9
+        self.rank = self.value - self.level * (np.ptp(self.value) + FAR)
         self.only = []
         for k, task in enumerate([record.task for record in tasks]):
             if able is None and task.robots is None:
                 continue
-            robots = None if able is None else able(task)
+            robots = None if able is None else _names(able(task))
             several = [set(names) for names in (robots, task.robots) if names is not None]
             if several:
                 self.only.append((k, set.intersection(*several)))

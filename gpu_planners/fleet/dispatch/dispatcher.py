@@ -24,8 +24,8 @@ from .journal import Journal
 from .pool import SUBMITTED, Pool
 from .robots import Robots, rows_of
 from .settings import DispatchSettings
-from .stays import Stays
-from .task import MOST_PRIORITY, Name, RobotState, Task, TaskState, TaskStatus, checked_name, content_of
+from .stays import CHARGE, PARK, Stays
+from .task import MOST_PRIORITY, Name, RobotState, Task, TaskState, TaskStatus, checked_name, content_of, fit_for_json
 
 NOWHERE = -1
 
@@ -67,8 +67,8 @@ class Dispatcher:
         self._goals: dict[Name, tuple[int, int]] = {}  # of robots, as told by the last `assign`
         self._free: tuple | None = None  # a grid, and where robots can be on it
         self._journal: Journal | None = None
+        frame = fit_for_json("frame", list(fleet.grid.shape) if frame is None else frame)
         if journal is not None:
-            frame = list(fleet.grid.shape) if frame is None else frame
             self._journal = Journal(journal, self._pool, frame)
             times = [event.time for record in self._pool.open.values() for event in record.history]
             self.now = max(times, default=0.0)
@@ -85,17 +85,17 @@ class Dispatcher:
         self._pool.keep_ended = settings.keep_ended
 
     def close(self) -> None:
-        """Let another process have the journal."""
+        """Let another process have the journal. What would have to be kept is refused from then on."""
         if self._journal is not None:
             self._journal.close()
-            self._journal = None
 
     # ---- tasks ----
 
     def submit(self, task: Task, id: Name | None = None, now: float | None = None, even_blocked: bool = False) -> Name:
         """Take a task; it is on the disk when this returns.
 
-        id: a name that no other task has; None: a number. A task that comes again with its id counts once
+        id: a name that no other task has, and that does not begin with "charge:" or "park:"; None: a number. A task
+            that comes again with its id counts once
         now: the time; None: that of the last call
         even_blocked: take errands on tiles that are blocked now; the task waits until they are free
 
@@ -108,6 +108,8 @@ class Dispatcher:
             while id in self._pool.open or id in self._pool.ended:
                 id += 1
         id = checked_name("id", id)
+        if str(id).startswith((f"{CHARGE}:", f"{PARK}:")):
+            raise SettingsError(f"id is {shown(id)}; allowed: names that begin otherwise, since these are of stays")
         self._take_time(now)
         known = self._pool.open.get(id) or self._pool.ended.get(id)
         if known is not None and _same(known.task, task):
@@ -198,13 +200,14 @@ class Dispatcher:
         positions: (N, 2) int [row, col]; headings: (N,) int as of FleetPlanner.start, None: any
         now: the time; None: a step after the last call
         arrived: (N,) has the robot reached where the last call sent it? None: whoever is there now
-        batteries: {robot: charge from 0 to 1} of those that need chargers
+        batteries: {robot: charge from 0 to 1} of those that need chargers; of one that is not told the last one counts,
+            and one that was never told is full
         budget_s: seconds for exact distances, and for better choices than the first; the counts in the settings bound
             them too. A call considers as many robots as it has time for, 64 at least; without a bound the same calls
             give the same choices
         keeping: names of robots that keep what they have, and get nothing else: those that are about to begin it, or
             cannot drive just now
-        able: tells of a task which robots could do it now; None: all that it names
+        able: tells of a task which robots could do it now, names or None: all that it names
         sizes: (N,) int sides of the robots, as of FleetPlanner.start; one gets no task where it does not fit
 
         -> (N, 2) int32 tiles, -1 for who has nothing to do. All events are on the disk when this returns. Raises

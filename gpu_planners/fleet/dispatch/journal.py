@@ -42,7 +42,7 @@ def read_line(line: bytes) -> Any:
 class Journal:
     """A pool's file, which no other process may open meanwhile.
 
-    path: made where it is missing; frame: what the tiles are of, fit for JSON; a file of another frame is refused
+    path: made where it is missing; frame: what the tiles are of, as JSON gives it; a file of another frame is refused
 
     Raises SettingsError, which names the file and the line.
     """
@@ -51,7 +51,7 @@ class Journal:
         self.path: Path = file_path(path, WHAT, SettingsError)
         if not self.path.name or self.path.is_dir():
             raise SettingsError(f"{WHAT} {shown(str(path))} cannot be opened: it is a folder; allowed: a file")
-        self._frame = json.loads(json.dumps(frame))
+        self._frame = frame
         self._file: Any = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -117,6 +117,8 @@ class Journal:
 
     def append(self, events: list[list]) -> None:
         """Bring a batch of events to the disk. Raises SettingsError where that fails; the file is as it was then."""
+        if self._lock is None:
+            raise SettingsError(f"{WHAT} {shown(str(self.path))} is closed: another process may have it")
         try:
             self._file.seek(self._good)
             self._file.truncate(self._good)  # what an append that failed has left

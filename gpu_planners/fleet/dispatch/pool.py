@@ -127,6 +127,8 @@ class Pool:
             self.open[id] = record
             if record.robot is not None:
                 self.of_robot[record.robot] = record
+        self.changes += 1
+        record.changed = self.changes
         return record
 
 

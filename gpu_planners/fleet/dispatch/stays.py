@@ -39,7 +39,7 @@ class Stays:
         self.told: deque[tuple[int, TaskState]] = deque(maxlen=TOLD)
         self._tiles = {CHARGE: np.unique(chargers, axis=0), PARK: np.unique(parking, axis=0)}
         self._stays: dict[Name, Stay] = {}
-        self.low: set[Name] = set()  # robots whose batteries are low, whether there is a charger for them or not
+        self.low: dict[Name, float] = {}  # charges of robots whose batteries are low, charger or not
 
     def goal_of(self, robot: Name) -> tuple[int, int] | None:
         stay = self._stays.get(robot)
@@ -53,7 +53,7 @@ class Stays:
 
     def remove(self, robot: Name, now: float) -> None:
         self.leave(robot, now)
-        self.low.discard(robot)
+        self.low.pop(robot, None)
 
     def _tell(self, robot, stay, status):
         self._pool.changes += 1
@@ -66,16 +66,18 @@ class Stays:
             return []
         low = []
         for name in crew.names:
-            charge = charges.get(name, 1.0)
+            charge = charges.get(name, self.low.get(name, 1.0))
             record = of_robot.get(name)
             if name in self.low and charge >= self.settings.charged_at:
                 self.remove(name, now)
             busy = record is not None and record.status == TaskStatus.BEGUN
             if charge < self.settings.charge_below and not busy and name not in self.low:
-                self.low.add(name)
                 self.leave(name, now)
-            if name in self.low and name not in self._stays:
-                low.append((charge, crew.number[name]))
+                self.low[name] = charge
+            if name in self.low:
+                self.low[name] = charge
+                if name not in self._stays:
+                    low.append((charge, crew.number[name]))
         self._settle(CHARGE, crew, [number for _, number in sorted(low)], fleet, now)
         return [name for name in crew.names if name in self.low]
 

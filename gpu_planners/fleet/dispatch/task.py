@@ -70,10 +70,7 @@ class Task:
             if not robots:
                 raise SettingsError("robots is empty; allowed: None for all, or one name at least")
             put(self, "robots", robots)
-        try:
-            put(self, "details", json.loads(json.dumps(self.details)))
-        except (TypeError, ValueError) as error:
-            raise SettingsError(f"details: {error}; allowed: what JSON has") from None
+        put(self, "details", fit_for_json("details", self.details))
 
     @property
     def tiles(self) -> np.ndarray:
@@ -95,13 +92,23 @@ def task_of(content: dict) -> Task:
     return Task(content["errands"], content["priority"], release, due, content.get("robots"), content.get("details"))
 
 
+def fit_for_json(what: str, value: object) -> Any:
+    """A value as JSON gives it back; otherwise SettingsError."""
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SettingsError(f"{what}: {error}; allowed: what JSON has, which has no infinity and no NaN") from None
+
+
 def checked_name(what: str, name: object) -> Name:
     """A name of a task or robot, as Python's own type; otherwise SettingsError."""
     if isinstance(name, str) and name:
         return str(name)
-    if isinstance(name, (int, np.integer)) and not isinstance(name, bool):
+    if isinstance(name, (int, np.integer)) and not isinstance(name, bool) and abs(name) < 1 << 63:
         return int(name)
-    raise SettingsError(f"{what}: a name is {shown(name)}; allowed: a whole number, or a text that is not empty")
+    raise SettingsError(
+        f"{what}: a name is {shown(name)}; allowed: a whole number of 64 bits, or a text that is not empty"
+    )
 
 
 class TaskEvent(NamedTuple):
