@@ -9,7 +9,7 @@ from robots_at_hand import checker_among, maker_of, problem_of
 
 from gpu_planners.arm import rrt_connect
 from gpu_planners.arm.planners.host import OnThread
-from gpu_planners.arm.planners.plain_queries import open_queries
+from gpu_planners.arm.planners.plain_queries import numbered, open_queries
 from gpu_planners.arm.planners.rrt_connect.request import BatchShape, write_queue
 from gpu_planners.arm.planners.rrt_connect.scene_store import SceneStore
 from gpu_planners.arm.spaces.interface import Packed
@@ -72,7 +72,8 @@ def solved(problems, checkers, settings):
     engine = object.__new__(cuda.CudaEngine)
     engine._dof, engine._many = checkers[0].robot.dof, Host(checkers[0])
     engine._scenes = SceneStore(lambda count, dtype: np.zeros(count, dtype).view(OnHost))
-    queries = open_queries([one.start for one in problems], [one.goals for one in problems], checkers, settings)
+    starts, goals = [one.start for one in problems], [one.goals for one in problems]
+    queries = open_queries(starts, goals, *numbered(checkers), settings)
     whole = BatchShape(len(queries), max(len(one.goals) for one in problems))
     found = engine.solve_many(queries, settings, list(range(len(queries))), whole)
     assert not found.missing()

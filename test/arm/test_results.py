@@ -31,7 +31,7 @@ def queries():
     robot = desk_arm()
     q = np.random.default_rng(0).uniform(robot.lower, robot.upper, (N, 1 + GOALS, robot.dof))
     checkers = [CollisionChecker(robot, CollisionWorld(), "cpu", margin=0.001 * (i % 4)) for i in range(5)]
-    found = open_queries(q[:, 0], q[:, 1:], [checkers[i % 5] for i in range(N)], Settings())
+    found = open_queries(q[:, 0], q[:, 1:], checkers, np.arange(N) % 5, Settings())
     assert isinstance(found, PlainQueries)
     return found
 

@@ -22,7 +22,7 @@ from executor_work import SETTINGS, Shared, assert_same_results, problems, seeds
 from walled_point import walled
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, MotionCheck, load_urdf, rrt_connect
-from gpu_planners.arm.planners.rrt_connect import batch
+from gpu_planners.arm.planners.rrt_connect import batch, cpu
 from gpu_planners.arm.planners.rrt_connect.request import BatchShape
 from gpu_planners.distributed import executors, progress, worker
 from gpu_planners.distributed.executors import KEPT, Split, spread
@@ -340,6 +340,24 @@ def test_a_batch_does_not_depend_on_who_solved_what(workers):
     assert_same_results(plain, rrt_connect.solve_batch(starts, goals, checker, SETTINGS, seed=-4, devices=devices))
 
 
+def test_problems_that_need_many_samples_come_after_all_others(monkeypatch):
+    starts, goals, checker = problems()
+    plain, tried, solve = rrt_connect.solve_batch(starts, goals, checker, SETTINGS), [], cpu.solve
+
+    def told(query, settings, seed, stop):
+        tried.append((seed, settings.max_samples))
+        return solve(query, settings, seed, stop)
+
+    monkeypatch.setattr(cpu, "solve", told)
+    monkeypatch.setattr(cpu, "FIRST_OF_MANY", 40)
+    assert_same_results(plain, rrt_connect.solve_batch(starts, goals, checker, SETTINGS))
+    asked = [i for i, start in enumerate(starts) if start is not None]
+    hard = [i for i in asked if plain[i].samples > 40]
+    assert 3 < len(hard) < len(asked) / 2
+    assert sorted(tried[: len(asked)]) == [(i, 40) for i in asked]
+    assert sorted(tried[len(asked) :]) == [(i, SETTINGS.max_samples) for i in hard]
+
+
 def test_a_batch_over_processes(pool):
     starts, goals, checker = problems()
     plain = rrt_connect.solve_batch(starts, goals, checker, SETTINGS, seed=2**70)
@@ -386,7 +404,8 @@ def test_workers_on_cuda_get_equal_parts_up_to_a_size(count, sizes, monkeypatch)
     monkeypatch.setattr(batch, "LEAST_ALIKE", 160)
     monkeypatch.setattr(batch, "solve_part", seeds_of)
     checker, executor = SimpleNamespace(robot="robot", device="cuda:0"), AtOnce(3)
-    asked = batch.Batch([0] * count, [0] * count, [checker] * count, SETTINGS, range(count), BatchShape(count, 1))
+    none, each = np.zeros(count, int), np.arange(count)
+    asked = batch.Batch(none, none, [checker], none, SETTINGS, each, BatchShape(count, 1))
     assert batch.spread_batch(asked, executor, "cuda:all", None).samples.tolist() == list(range(count))
     assert [len(piece) for piece in executor.pieces][: len(sizes)] == sizes
     assert executor.pieces[0] == list(range(0, 3 * sizes[0], 3))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, SupportsIndex, overload
+from typing import NamedTuple, SupportsIndex, overload
 
 import numpy as np
 
@@ -17,7 +17,7 @@ class PlainQueries(Sequence[Query]):
 
     starts: (n, dof) float64; goals: (n, G, dof) float64; lower, upper: (n, dof) float32; weights: (dof,) float32; as
         Query has them
-    checkers, versions: (n,) lists
+    checkers, versions: (m,) lists; numbers: (n,) int64, which of them each query has
     """
 
     def __init__(self, columns: "Columns", began: int, deadline: int) -> None:
@@ -25,20 +25,14 @@ class PlainQueries(Sequence[Query]):
 
     def chosen(self, numbers: Sequence[int]) -> "PlainQueries":
         """Those of these numbers."""
-        starts, goals, lower, upper, weights, checkers, versions = self.columns
-        rows = np.asarray(numbers, np.int64)
-        of_each = [checkers[i] for i in numbers], [versions[i] for i in numbers]
-        some = Columns(starts[rows], goals[rows], lower[rows], upper[rows], weights, *of_each)
-        return PlainQueries(some, self.began, self.deadline)
+        all_of, rows = self.columns, np.asarray(numbers, np.int64)
+        some = {name: getattr(all_of, name)[rows] for name in ("starts", "goals", "lower", "upper", "numbers")}
+        return PlainQueries(all_of._replace(**some), self.began, self.deadline)
 
     def changed(self) -> np.ndarray:
         """(n,) bool: whose obstacles have changed since the queries began?"""
-        now: dict[int, Any] = {}
-        checkers, versions = self.columns.checkers, self.columns.versions
-        for checker in checkers:
-            if id(checker) not in now:
-                now[id(checker)] = checker.version
-        return np.array([now[id(c)] != version for c, version in zip(checkers, versions)], dtype=bool)
+        pairs = zip(self.columns.checkers, self.columns.versions)
+        return np.array([checker.version != version for checker, version in pairs])[self.columns.numbers]
 
     def elapsed(self) -> float:
         """Seconds."""
@@ -57,7 +51,8 @@ class PlainQueries(Sequence[Query]):
         i = range(len(self))[number]  # IndexError beyond
         one = self.columns
         start, goals, lower, upper = (each[i] for each in one[:4])
-        checker, version, number_of = one.checkers[i], one.versions[i], np.arange(len(goals))
+        which, number_of = one.numbers[i], np.arange(len(goals))
+        checker, version = one.checkers[which], one.versions[which]
         bounds = lower, upper, one.weights
         return Query(start, goals, number_of, *bounds, start, goals, self.began, self.deadline, checker, version)
 
@@ -72,23 +67,34 @@ class Columns(NamedTuple):
     weights: np.ndarray
     checkers: list
     versions: list
+    numbers: np.ndarray
+
+
+def numbered(checkers: Sequence) -> tuple[list, np.ndarray]:
+    """-> the distinct ones; (n,) int64, which of them each is."""
+    distinct = {id(checker): checker for checker in checkers}
+    place = {key: number for number, key in enumerate(distinct)}
+    return list(distinct.values()), np.fromiter(map(place.__getitem__, map(id, checkers)), np.int64, len(checkers))
 
 
 def open_queries(
-    starts: Sequence, goals: Sequence, checkers: Sequence, settings: PlannerSettings
+    starts: Sequence, goals: Sequence, checkers: Sequence, numbers: np.ndarray, settings: PlannerSettings
 ) -> "PlainQueries | list[Query | PlanningResult]":
-    """`open_query` without the collision check, for many problems of robots with the same joints."""
+    """`open_query` without the collision check, for many problems of robots with the same joints. numbers: as
+    `numbered` has them"""
     began = clock_ns()
     deadline = began + int(1e9 * settings.time_limit_s)
     robot = checkers[0].robot
     taken, *rows = plain_rows(robot, starts, goals)
-    if len(taken) != len(checkers):
-        taken = np.zeros(len(checkers), dtype=bool)
+    if len(taken) != len(numbers):
+        taken = np.zeros(len(numbers), dtype=bool)
     weights, timed_out = weights_of(settings, robot.dof), None
-    if taken.all() and clock_ns() <= deadline and (found := _plain(rows, weights, checkers, robot, began, deadline)):
-        return found
+    plain = all(checker.robot is robot and getattr(checker, "constraint", None) is None for checker in checkers)
+    if plain and taken.all() and clock_ns() <= deadline:
+        columns = Columns(*rows, weights, list(checkers), [checker.version for checker in checkers], numbers)
+        return PlainQueries(columns, began, deadline)
     queries: list[Query | PlanningResult] = []
-    for i, checker in enumerate(checkers):
+    for i, checker in enumerate(checkers[number] for number in numbers):
         if timed_out is None and clock_ns() > deadline:
             timed_out = replace(dry_query(checker), began=began, deadline=deadline).timed_out()  # of all that follow
         if timed_out is not None:
@@ -103,22 +109,11 @@ def open_queries(
     return queries
 
 
-def _plain(rows, weights, checkers, robot, began, deadline):
-    """PlainQueries of rows (starts, goals, lower, upper) that `query` has looked at, where all are of this robot and
-    none keeps a constraint; else None."""
-    distinct = {id(checker): checker for checker in checkers}
-    for checker in distinct.values():
-        if checker.robot is not robot or getattr(checker, "constraint", None) is not None:
-            return None
-    version = {key: checker.version for key, checker in distinct.items()}
-    starts, goals, lower, upper = rows
-    columns = Columns(starts, goals, lower, upper, weights, list(checkers), [version[id(c)] for c in checkers])
-    return PlainQueries(columns, began, deadline)
-
-
-def checkers_of(queries: Sequence[Query]) -> list:
-    """The checker of each."""
-    return queries.columns.checkers if isinstance(queries, PlainQueries) else [query.checker for query in queries]
+def checkers_of(queries: Sequence[Query]) -> tuple[list, np.ndarray]:
+    """Their checkers, `numbered`."""
+    if isinstance(queries, PlainQueries):
+        return queries.columns.checkers, queries.columns.numbers
+    return numbered([query.checker for query in queries])
 
 
 def most_goals(queries: Sequence[Query]) -> int:

@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....arguments import instance, speaks
+from ....arguments import as_array, instance, speaks
 from ....device import model_of, resolve_devices
 from ....distributed.executors import Split, devices_of, least_on, spread, workers_of
 from ....distributed.progress import Progress
 from ....errors import SettingsError
-from ....parallel.sampling import folded_seed
+from ....parallel.sampling import SEED_BITS, folded_seed
 from ...constraints import Constraint, KeepingChecker
 from ...spaces.configurations import on_host
-from ..plain_queries import PlainQueries, open_queries
+from ..plain_queries import PlainQueries, numbered, open_queries
 from ..query import GREATEST_GOALS, Query, check_call
 from ..results import PlanningResults
 from .planner import Settings, engine_for
@@ -30,15 +30,16 @@ class Batch(NamedTuple):
     """A batch, or a part of one.
 
     starts, goals: a list or an array each, with an entry for each problem; an array is pickled thirty times as fast
-    checkers: (n,), for workers that share them by their numbers;  seeds: (n,), whichever integers
+    checkers: (m,), numbers: (n,) int64, which of them each has;  seeds: (n,) int64, folded
     whole: of the whole batch
     """
 
     starts: Any
     goals: Any
     checkers: list
+    numbers: np.ndarray
     settings: Settings
-    seeds: Sequence[int]
+    seeds: np.ndarray
     whole: BatchShape
 
 
@@ -80,8 +81,7 @@ def solve_batch(
     batch = batch_of(starts, goals, checkers, settings, seed)
     if constraints is not None:
         instance("constraints", constraints, Constraint, "a Constraint of arm.constraints, or None")
-        keeping = {id(checker): KeepingChecker(checker, constraints) for checker in batch.checkers}
-        batch = batch._replace(checkers=[keeping[id(checker)] for checker in batch.checkers])
+        batch = batch._replace(checkers=[KeepingChecker(checker, constraints) for checker in batch.checkers])
     if not len(batch.starts):
         return PlanningResults.of([], 0)
     if executor is None and devices is None:
@@ -92,21 +92,24 @@ def solve_batch(
 def batch_of(starts: Iterable, goals: Iterable, checkers, settings: Settings, seed: int) -> Batch:
     """What `solve_batch` takes, looked through. Raises SettingsError."""
     try:
-        starts, goals = (on_host(each) if speaks(each) else each for each in (starts, goals))
-        starts, goals = (each if isinstance(each, np.ndarray) and each.ndim else list(each) for each in (starts, goals))
+        starts, goals = (_rows(on_host(each) if speaks(each) else each) for each in (starts, goals))
     except Exception:  # whatever an object of the caller raises
         raise SettingsError(
             "solve_batch got starts or goals that are no sequences; allowed: one entry for each problem"
         ) from None
     one = not isinstance(checkers, Sequence) or isinstance(checkers, str | bytes)
-    checkers = [checkers] * len(starts) if one else list(checkers)
-    if not len(starts) == len(goals) == len(checkers):
+    checkers, numbers = ([checkers], np.zeros(len(starts), np.int64)) if one else numbered(checkers)
+    if not len(starts) == len(goals) == len(numbers):
         raise SettingsError(
-            f"solve_batch got {len(starts)} starts, {len(goals)} goals and {len(checkers)} checkers; "
+            f"solve_batch got {len(starts)} starts, {len(goals)} goals and {len(numbers)} checkers; "
             "allowed: as many of each, or one checker for all"
         )
-    folded_seed(seed)
-    for checker in _distinct(checkers):
+    first = folded_seed(seed)
+    if first != seed or first + len(starts) >> SEED_BITS:
+        seeds = np.array([folded_seed(int(seed) + i) for i in range(len(starts))], np.int64)
+    else:
+        seeds = np.arange(first, first + len(starts))
+    for checker in checkers:
         check_call(checker, settings, Settings)
     kinds = {(each.device, each.robot.dof, each.device == "cpu" or each.scratch_sizes) for each in checkers}
     if len(kinds) > 1:
@@ -114,8 +117,16 @@ def batch_of(starts: Iterable, goals: Iterable, checkers, settings: Settings, se
             "solve_batch got checkers of different devices or robots; allowed: one device, robots of one size"
         )
     settings = replace(settings, restarts=0, optimise_s=0.0, searches=1)
-    whole = BatchShape(len(starts), max(map(_goal_count, goals), default=1))
-    return Batch(starts, goals, checkers, settings, range(int(seed), int(seed) + len(starts)), whole)
+    counts = map(_goal_count, goals[:1] if isinstance(goals, np.ndarray) else goals)
+    whole = BatchShape(len(starts), max(counts, default=1))
+    return Batch(starts, goals, checkers, numbers, settings, seeds, whole)
+
+
+def _rows(given):
+    """An entry for each problem: an array where they are numbers of one shape, else a list."""
+    rows = given if isinstance(given, np.ndarray) and given.ndim else list(given)
+    array = as_array(rows)
+    return rows if array is None or array.dtype.kind not in "iuf" else array
 
 
 def _goal_count(goals):
@@ -128,18 +139,18 @@ def _goal_count(goals):
 
 def solve_part(batch: Batch, device: str) -> PlanningResults:
     """Solve a batch, or a part of one, on one device; its checkers may be for another one."""
-    on_device = {id(each): each.on(device) if each.device != device else each for each in batch.checkers}
-    checkers, settings = [on_device[id(each)] for each in batch.checkers], batch.settings
-    seeds = [folded_seed(each) for each in batch.seeds]
+    asked, which = np.unique(batch.numbers, return_inverse=True)
+    checkers, settings = [batch.checkers[number] for number in asked], batch.settings
+    checkers = [each.on(device) if each.device != device else each for each in checkers]
     for checker in {type(checker): checker for checker in checkers}.values():  # one of each kind, which have one engine
         engine = engine_for(checker, many=True, raw=not settings.shortcut_rounds)
-    opened, dof = open_queries(batch.starts, batch.goals, checkers, settings), checkers[0].robot.dof
+    opened, dof = open_queries(batch.starts, batch.goals, checkers, which, settings), checkers[0].robot.dof
     if isinstance(opened, PlainQueries):
-        return _solved(engine, opened, settings, seeds, batch.whole)
+        return _solved(engine, opened, settings, batch.seeds, batch.whole)
     results: list[Any] = list(opened)
     asked = [i for i, query in enumerate(results) if isinstance(query, Query)]
     if asked:
-        given = [results[i] for i in asked], settings, [seeds[i] for i in asked], batch.whole
+        given = [results[i] for i in asked], settings, batch.seeds[asked], batch.whole
         for i, answer in zip(asked, _solved(engine, *given)):
             results[i] = answer
     return PlanningResults.of(results, dof)
@@ -149,7 +160,7 @@ def _solved(engine, queries, settings, seeds, whole):
     """The results of queries, with those by themselves that found no room in the batch."""
     found = engine.solve_many(queries, settings, seeds, whole)
     for i in found.missing():
-        found.objects[i] = engine.solve(queries[i], settings, seeds[i])
+        found.objects[i] = engine.solve(queries[i], settings, int(seeds[i]))
     return found.results()
 
 
@@ -157,29 +168,29 @@ def spread_batch(
     batch: Batch, executor: Executor | None, devices: str | Sequence[str] | None, progress: Progress | None
 ) -> PlanningResults:
     """Solve a batch as `solve_batch` says, by workers, each of which calls `solve_part`."""
-    distinct = _distinct(batch.checkers)
-    names, count = devices_of(devices, distinct[0].device), len(batch.starts)
+    names, count = devices_of(devices, batch.checkers[0].device), len(batch.starts)
     names = resolve_devices(names) if executor is None else names
     least, alike = least_on(names), _alike(names, executor)
     if alike:
         least = max(least, min(LEAST_ALIKE, -(-count // alike)))
     # problems that are alike often follow each other: each part has every so many
-    order = [i for part in range(max(1, alike)) for i in range(part, count, max(1, alike))]
-
-    numbers = {id(checker): number for number, checker in enumerate(distinct)}
-    shared = distinct if len(distinct) <= MOST_SHARED else None
-    given = batch.checkers if shared is None else [numbers[id(checker)] for checker in batch.checkers]
+    order = np.concatenate([np.arange(part, count, max(1, alike)) for part in range(max(1, alike))])
+    shared = batch.checkers if len(batch.checkers) <= MOST_SHARED else None
 
     def cut(first: int, last: int) -> Batch:
-        lists = batch.starts, batch.goals, given, batch.seeds
-        starts, goals, checkers, seeds = (_chosen(each, order[first:last]) for each in lists)
-        return batch._replace(starts=starts, goals=goals, checkers=checkers, seeds=seeds)
+        rows = order[first:last]
+        starts, goals = (each[rows] if isinstance(each, np.ndarray) else [each[i] for i in rows] for each in batch[:2])
+        checkers, numbers = [], batch.numbers[rows]
+        if shared is None:
+            asked, numbers = np.unique(numbers, return_inverse=True)
+            checkers = [batch.checkers[number] for number in asked]
+        return Batch(starts, goals, checkers, numbers, batch.settings, batch.seeds[rows], batch.whole)
 
     split = Split("problems", count, cut, _answer, shared, least, lent=True)
     stop = threading.Event()
     if executor is None:
         batch = batch._replace(whole=batch.whole._replace(stop=stop))
-        for checker in distinct:  # threads that pack scenes take turns, and would pack one twice
+        for checker in batch.checkers:  # threads that pack scenes take turns, and would pack one twice
             if getattr(checker, "batch", None) is None:  # those of a SceneBatch are packed
                 _ = checker.scene_parts
     try:
@@ -192,8 +203,7 @@ def spread_batch(
 
 def _answer(shared, part, device):
     """`solve_part` in a worker. shared: the checkers that the part has numbers of, or None"""
-    checkers = [shared[number] for number in part.checkers] if shared else part.checkers
-    return solve_part(part._replace(checkers=checkers), device)
+    return solve_part(part if shared is None else part._replace(checkers=shared), device)
 
 
 def _alike(names, executor):
@@ -206,11 +216,3 @@ def _alike(names, executor):
     if executor is None:
         return len(names) if len(set(map(model_of, names))) == 1 else 0
     return workers_of(executor)
-
-
-def _distinct(checkers):
-    return list({id(checker): checker for checker in checkers}.values())
-
-
-def _chosen(values: Any, numbers: list[int]) -> Any:
-    return values[numbers] if isinstance(values, np.ndarray) else [values[i] for i in numbers]

@@ -23,7 +23,7 @@ from ....parallel.sampling import folded_seed
 from ....parallel.stopping import Stop, heed, heeded
 from ..host import host_for
 from ..query import Query
-from ..result import PlanningResult
+from ..result import PlanningResult, Status
 from ..results import Found
 from .answer import solve_paths
 from .apart import parts_of, solve_apart
@@ -35,6 +35,7 @@ LONGER = 16  # or this part of those that it has drawn, where that is more
 CHUNK_S = 0.02  # a search for which they take longer returns more often
 SEARCHES = 2  # of a query, where the settings do not say
 LEAD = 64  # samples by which a search is ahead of the next
+FIRST_OF_MANY = 2048  # samples of a problem before all others of its batch have had as many
 APART = 1 << 39  # between the seeds of a query's searches
 
 
@@ -83,21 +84,25 @@ def solve_each(query: Query, settings, seeds: Iterable[int]) -> Generator[Planni
 
 
 def solve_many(queries: Sequence[Query], settings, seeds: Sequence[int], whole: BatchShape) -> Found:
-    """The results of many queries, a thread each. whole: the batch that they are of
+    """The results of many queries, a thread each. Those that FIRST_OF_MANY samples do not solve begin anew when all
+    others are done, so that hard ones take nobody's time. whole: the batch that they are of
 
     Raises CancelledError where the batch is stopped."""
-    found = Found(len(queries), len(queries[0].start))
-    numbers, threads, stop = iter(range(len(queries))), get_num_threads(), whole.stop or Stop(heeded())
+    found, stop, threads = Found(len(queries), len(queries[0].start)), whole.stop or Stop(heeded()), get_num_threads()
+    results, left, few = found.objects, list(range(len(queries))), min(FIRST_OF_MANY, settings.max_samples)
 
-    def work(_):
+    def work(numbers, settings):
         for i in numbers:
             if stop.is_set():
                 return
-            found.objects[i] = solve(queries[i], settings, seeds[i], stop)
+            results[i] = solve(queries[i], settings, int(seeds[i]), stop)
 
     with ThreadPoolExecutor(threads) as pool:
         try:
-            list(pool.map(work, range(threads)))
+            for most in sorted({few, settings.max_samples}):
+                numbers, some = iter(left), replace(settings, max_samples=most)
+                list(pool.map(work, [numbers] * threads, [some] * threads))
+                left = [i for i in left if i in results and results[i].status == Status.SAMPLES_EXHAUSTED]
         except BaseException:
             stop.set()
             raise

@@ -95,23 +95,20 @@ class CudaEngine:
     def _solve_some(self, found, numbers, queries, settings, seeds, whole):
         """Put the results of queries into `found`, under these numbers."""
         n, row = len(queries), row_size(self._dof, most_goals(queries))
-        checkers = checkers_of(queries)
+        checkers, which = checkers_of(queries)
         there = _lying_together(checkers)
-        scenes = {}
-        if there is None:
-            distinct = {id(checker): checker for checker in checkers}
-            scenes = {key: checker.scene_parts for key, checker in distinct.items()}
-        if n > 1 and n * max(row, 2 * CORNERS * self._dof) + sizes_of(scenes).max() > GREATEST:
+        scenes = [] if there else [checker.scene_parts for checker in checkers]
+        if n > 1 and n * max(row, 2 * CORNERS * self._dof) + sizes_of(dict(enumerate(scenes))).max() > GREATEST:
             for part in (slice(None, n // 2), slice(n // 2, None)):  # offsets are int32
                 self._solve_some(found, numbers[part], queries[part], settings, seeds[part], whole)
             return
         with self._many.held():
-            if there is None:
-                floats, ints, begin = self._scenes.placed(scenes.values())
-                places = np.array([begin[id(scenes[id(checker)].own)] for checker in checkers])
-            else:
+            if there:
                 floats, ints, places = there
-            problems = Problems(queries, seeds, places)
+            else:
+                floats, ints, begin = self._scenes.placed(scenes)
+                places = np.array([begin[id(scene.own)] for scene in scenes])
+            problems = Problems(queries, np.asarray(seeds), places[which])
             required, left = 0, list(range(n))
             while left:  # those whose paths found no room are searched again
                 chosen = problems.chosen(left) if len(left) < n else problems

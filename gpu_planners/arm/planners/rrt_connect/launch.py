@@ -40,7 +40,7 @@ class Requests:
         queries = problems.queries
         n, dof = len(queries), len(queries[0].start)
         self._host, self._capacity, self._dof = host, same["capacity"], dof
-        self._walk = max(walk_of(checker) for checker in {id(each): each for each in checkers_of(queries)}.values())
+        self._walk = max(map(walk_of, checkers_of(queries)[0]))
         row = row_size(dof, most_goals(queries))
         self._message = host.message(*queue_sizes.py_func(n, row, room))
         write_queue(*self._message, n, row, room, dof=dof, mode=0, step=0, total=n, row=row, room=room, written=0)

@@ -122,17 +122,17 @@ queue_sizes, open_queue, write_queue = layout(Queue, "total row room")
 
 
 class Problems(NamedTuple):
-    """Many queries, a seed for each, and where the scene of its checker begins: places, (n, 2)."""
+    """Many queries, a folded seed for each, (n,) int64, and where the scene of its checker begins: places, (n, 2)."""
 
     queries: Sequence[Query]
-    seeds: Sequence[int]
+    seeds: np.ndarray
     places: np.ndarray
 
     def chosen(self, numbers: Sequence[int]) -> "Problems":
         """Those of these numbers."""
         queries = self.queries
         some = queries.chosen(numbers) if isinstance(queries, PlainQueries) else [queries[i] for i in numbers]
-        return Problems(some, [self.seeds[i] for i in numbers], self.places[numbers])
+        return Problems(some, self.seeds[numbers], self.places[numbers])
 
 
 class BatchShape(NamedTuple):
@@ -174,16 +174,16 @@ def write_requests(floats: np.ndarray, ints: np.ndarray, problems: Problems, set
         starts, goals, lower, upper, weights = queries.columns[:5]
         counts, goals = [goals.shape[1]] * len(goals), goals.reshape(-1, starts.shape[1])
         weights = np.broadcast_to(weights, starts.shape)
-        periodic = np.broadcast_to(queries.columns.checkers[0].robot.periodic, starts.shape)
+        periodic = queries.columns.checkers[0].robot.periodic
     else:
         rows = [(q.start, q.lower, q.upper, q.weights, q.checker.robot.periodic) for q in queries]
         starts, lower, upper, weights, periodic = (v[0][None] if single else np.array(v) for v in zip(*rows))
         counts = [len(query.goals) for query in queries]
         goals = queries[0].goals if single else np.concatenate([query.goals for query in queries])
-    checkers = checkers_of(queries)
-    kinds = {id(checker): (*checker.motion_args, walk_of(checker)) for checker in checkers}
-    modes, steps, walks = map(np.array, zip(*(kinds[id(checker)] for checker in checkers)))
-    low, high = zip(*map(halves, seeds))
+    checkers, which = checkers_of(queries)
+    kinds = zip(*((*checker.motion_args, walk_of(checker)) for checker in checkers))
+    modes, steps, walks = (np.array(kind)[which] for kind in kinds)
+    low, high = halves(np.asarray(seeds))
     dof, firsts = starts.shape[1], [0, *accumulate(counts[:-1])]
     # how far two random configurations are apart, root mean square; periodic joints' values a turn apart are one place
     turns = np.where(periodic, 2 * np.pi, np.inf)
@@ -275,7 +275,7 @@ def read_answers(
         costs[solved] = np.add.reduceat(lengths, np.stack([first, last], axis=1).ravel())[::2] * (last > first)
     left = answers.status != FULL
     if isinstance(queries, PlainQueries) and len(solved):
-        solved = solved[~queries.chosen(solved.tolist()).changed()]
+        solved = solved[~queries.chosen(solved).changed()]
         left[solved] = False
         _put(
             found,
