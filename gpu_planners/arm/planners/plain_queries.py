@@ -23,7 +23,7 @@ class PlainQueries(Sequence[Query]):
     def __init__(self, columns: "Columns", began: int, deadline: int) -> None:
         self.columns, self.began, self.deadline = columns, began, deadline
 
-    def chosen(self, numbers: Sequence[int]) -> "PlainQueries":
+    def chosen(self, numbers: Sequence[int] | np.ndarray) -> "PlainQueries":
         """Those of these numbers."""
         all_of, rows = self.columns, np.asarray(numbers, np.int64)
         some = {name: getattr(all_of, name)[rows] for name in ("starts", "goals", "lower", "upper", "numbers")}
@@ -91,7 +91,8 @@ def open_queries(
     weights, timed_out = weights_of(settings, robot.dof), None
     plain = all(checker.robot is robot and getattr(checker, "constraint", None) is None for checker in checkers)
     if plain and taken.all() and clock_ns() <= deadline:
-        columns = Columns(*rows, weights, list(checkers), [checker.version for checker in checkers], numbers)
+        a, b, low, high = rows
+        columns = Columns(a, b, low, high, weights, list(checkers), [each.version for each in checkers], numbers)
         return PlainQueries(columns, began, deadline)
     queries: list[Query | PlanningResult] = []
     for i, checker in enumerate(checkers[number] for number in numbers):

@@ -125,14 +125,14 @@ class Problems(NamedTuple):
     """Many queries, a folded seed for each, (n,) int64, and where the scene of its checker begins: places, (n, 2)."""
 
     queries: Sequence[Query]
-    seeds: np.ndarray
+    seeds: Sequence[int] | np.ndarray
     places: np.ndarray
 
     def chosen(self, numbers: Sequence[int]) -> "Problems":
         """Those of these numbers."""
         queries = self.queries
         some = queries.chosen(numbers) if isinstance(queries, PlainQueries) else [queries[i] for i in numbers]
-        return Problems(some, self.seeds[numbers], self.places[numbers])
+        return Problems(some, np.asarray(self.seeds)[numbers], self.places[numbers])
 
 
 class BatchShape(NamedTuple):
@@ -183,7 +183,7 @@ def write_requests(floats: np.ndarray, ints: np.ndarray, problems: Problems, set
     checkers, which = checkers_of(queries)
     kinds = zip(*((*checker.motion_args, walk_of(checker)) for checker in checkers))
     modes, steps, walks = (np.array(kind)[which] for kind in kinds)
-    low, high = halves(np.asarray(seeds))
+    low, high = halves(np.asarray(seeds))  # type: ignore[arg-type]
     dof, firsts = starts.shape[1], [0, *accumulate(counts[:-1])]
     # how far two random configurations are apart, root mean square; periodic joints' values a turn apart are one place
     turns = np.where(periodic, 2 * np.pi, np.inf)
