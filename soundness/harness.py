@@ -138,9 +138,13 @@ class Run:
 
     @cached_property
     def folder(self):
+        """Where the real robots lie; where they are not installed, a folder that has none of them."""
         from .robots import robots_folder
 
-        return robots_folder(self._folder)
+        try:
+            return robots_folder(self._folder)
+        except FileNotFoundError:
+            return Path("example-robot-data", "robots")
 
     @cached_property
     def names(self):
@@ -164,7 +168,7 @@ class Run:
         if key not in self._rigs:
             urdf = ROBOTS[name].urdf if name in ROBOTS else None
             if urdf and not (Path(self.folder) / urdf).is_file():
-                self._rigs[key] = f"{name} is not in the folder of robots"
+                self._rigs[key] = f"{name} is not in the folder of robots (pip install example-robot-data)"
             else:
                 try:
                     self._rigs[key] = Rig(name, self.folder, self.devices, shift)

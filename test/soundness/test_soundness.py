@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("pinocchio", reason="the oracles need pinocchio and coal (extra `test`)")
 pytest.importorskip("coal", reason="the oracles need pinocchio and coal (extra `test`)")
 
-from soundness import limits  # noqa: E402
+from soundness import limits, robots  # noqa: E402
 from soundness.__main__ import NAMES, attack_named, main, run_case  # noqa: E402
 from soundness.harness import ACCURACY, Attack, Run, Skipped, Tally  # noqa: E402
 
@@ -82,6 +82,17 @@ def test_wrong_answers_count_and_can_be_seen_again():
         and not tally.wrong
     )
     assert run_case(None, Attack("broken", "", broken), tally, 1) and "ZeroDivisionError" in tally.failures[0]["what"]
+
+
+def test_without_the_real_robots_generated_ones_are_attacked(monkeypatch):
+    def missing():
+        raise FileNotFoundError("example-robot-data is not installed")
+
+    monkeypatch.setattr(robots, "example_robots_share", missing)
+    run = Run(("cpu",))
+    with pytest.raises(Skipped, match="panda is not in the folder of robots"):
+        run.rig_named("panda")
+    assert run.rig_named("random-1").robot.dof > 2
 
 
 def test_the_same_seed_gives_the_same_grid_cases(tmp_path, capsys):
