@@ -22,7 +22,7 @@ from ..fleet.execution.running import RunningFleet
 from ..fleet.execution.tasks import FleetTasks
 from .broker import Address, Arrived, Broker
 from .charging import Charging
-from .errands import ACTING, Errand, ErrandError, Errands, errand_of, needs_of
+from .errands import ACTING, Errand, ErrandError, Errands, errand_of, needs_of, whole_priority
 from .layout import Layout, Tile
 from .messages import MessageError, check_header, checked, opened, read_connection, read_factsheet, read_state
 from .orders import Composer
@@ -346,7 +346,7 @@ class FleetControl:
     def prioritize(self, given: dict[str, Any]) -> None:
         """Give an errand {errandId, priority} another priority. Raises GpuPlannersError."""
         checked(given, {"errandId": str, "priority": float})
-        self.tasks.dispatcher().reprioritise(given["errandId"], int(given["priority"]), time.time())
+        self.tasks.dispatcher().reprioritise(given["errandId"], whole_priority(given["priority"]), time.time())
         self.errands.follow()
 
     def ask(self, id: str, action: str) -> None:

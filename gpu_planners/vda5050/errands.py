@@ -93,8 +93,9 @@ class Errand:
 
     @property
     def actions(self) -> list[dict[str, Any]]:
-        """Those of this stop. A vehicle that begins an errand anew may still tell of what it did the first time."""
-        again = f".{self.tries}" if self.tries else ""
+        """Those of this stop. A vehicle that begins an errand anew may still tell of what it did the first time. No other
+        errand has such ids, whatever it is called."""
+        again = f"+{self.tries}" if self.tries else ""
         return [{**one, "actionId": one["actionId"] + again} for one in self.stop.actions]
 
     def task(self) -> Task:
@@ -132,15 +133,20 @@ def errand_of(content: Any, layout: Layout) -> Errand:
         stops: list[Stop] = []
         for each in [content] if found is None else found:
             stops.append(_stop_of(each, name, sum(len(stop.actions) for stop in stops), layout))
-        priority = content.get("priority") or 0
-        if priority != int(priority):
-            raise MessageError(f"priority is {priority:g}; allowed: whole numbers")
+        priority = whole_priority(content.get("priority") or 0)
         release, due = (stamp_of(content[word]) if content.get(word) else None for word in ("release", "due"))
     except MessageError as error:
         raise ErrandError(f"errand {shown(name)}: {error}") from error
     vehicles = (content["vehicle"],) if content.get("vehicle") else tuple(content.get("vehicles") or ())
     times = -math.inf if release is None else release, math.inf if due is None else due
-    return Errand(name, stops, vehicles, int(priority), *times)
+    return Errand(name, stops, vehicles, priority, *times)
+
+
+def whole_priority(value: float) -> int:
+    """A priority of a message, which may be 2.0. Raises MessageError."""
+    if value != int(value):
+        raise MessageError(f"priority is {value:g}; allowed: whole numbers")
+    return int(value)
 
 
 def _stop_of(content, name, before, layout):

@@ -92,7 +92,7 @@ def test_without_the_real_robots_generated_ones_are_attacked(monkeypatch):
     run = Run(("cpu",))
     with pytest.raises(Skipped, match="panda is not in the folder of robots"):
         run.rig_named("panda")
-    assert run.rig_named("random-1").robot.dof > 2
+    assert run.rig_named("random-1").robot.dof > 0
 
 
 def test_the_same_seed_gives_the_same_grid_cases(tmp_path, capsys):

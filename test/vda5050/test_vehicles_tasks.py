@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from mqtt_broker import OPEN, SIDE, Listener, errand
 
+from gpu_planners.errors import GpuPlannersError
+from gpu_planners.grid import GridMap
 from gpu_planners.vda5050.errands import ErrandError, errand_of
 from gpu_planners.vda5050.layout import Layout
 
@@ -82,7 +84,7 @@ def test_a_vehicle_that_is_lost_gives_its_errand_back_which_begins_anew(hall_of)
     hall.wait_for("a", seconds=90)
     history = hall.control.tasks.dispatcher().state("a").history
     assert "returned" in [event.what for event in history] and history[-1].robot == "simulated/other"
-    assert "a.0.1" in done_actions(hall.vehicles[0]) or "a.1.1" in done_actions(hall.vehicles[0])
+    assert "a.0+1" in done_actions(hall.vehicles[0]) or "a.1+1" in done_actions(hall.vehicles[0])
     hall.vehicles.append(lost)
     hall._look()
     assert hall.least > SIDE, "it keeps its tiles"
@@ -210,3 +212,26 @@ def test_a_vehicle_waits_at_a_door_until_it_is_open(hall_of):
     time.sleep(1.0)
     assert one.pose[0] > 5.4 and hall.least > SIDE
     listener.broker.close()
+
+
+def test_actions_of_errands_have_ids_of_their_own_whatever_errands_are_called():
+    layout = Layout(GridMap(np.ones((2, 2), np.uint8), 4))
+    seen = {}
+    for name in ("a", "a.0", "a.1", "a.0+1", "a.0.1"):
+        found = errand_of({"errandId": name, "node": "0_0", "actions": PICK * 2}, layout)
+        for found.tries in range(3):
+            for one in found.actions:
+                assert seen.setdefault(one["actionId"], (name, found.tries)) == (name, found.tries)
+    assert len(seen) == 5 * 3 * 2
+
+
+@pytest.mark.parametrize("value", [2.5, 1e300, -1e7, "2"])
+def test_a_priority_that_is_none_is_refused_first_and_later(hall_of, value):
+    hall = hall_of()
+    give(hall, "a", ("0_0", []))
+    with pytest.raises(GpuPlannersError, match="priority is .*allowed"):
+        give(hall, "b", ("0_0", []), priority=value)
+    with pytest.raises(GpuPlannersError, match="priority is .*allowed"):
+        hall.control.prioritize({"errandId": "a", "priority": value})
+    hall.control.prioritize({"errandId": "a", "priority": 2.0})
+    assert hall.control.errands.by_id["a"].priority == 2
