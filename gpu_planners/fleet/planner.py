@@ -18,12 +18,12 @@ from ..parallel.team import NEVER
 from ..parallel.threads import one_thread
 from .arguments import all_sizes, checked_headings, checked_numbers, checked_sizes, checked_speeds, checked_tiles
 from .clock import deadline_after
-from .fields.cost_to_go import FAR, FieldStore
+from .fields.cost_to_go import FAR
 from .fields.distances import ANY, pair_costs
 from .fields.lanes import PaddedMap, footprint_free, parts_of
 from .fields.next_hops import Ground, ground_of
 from .fields.one_way import OneWay
-from .fields.repair import Change
+from .fields.store import FieldStore
 from .guidance import GUIDANCE, Guidance, suited
 from .motion import MOTIONS, Motion
 from .plan import FleetPlan, oneshot
@@ -140,8 +140,7 @@ class FleetPlanner:
             from .step.cuda import CudaFleet
 
             self._engine = CudaFleet(*on, self.device)
-        field_bytes = self._lanes.free.size * self.motion.headings
-        self._fields = FieldStore(self._engine, field_bytes, self.settings.memory_limit_bytes)
+        self._fields = FieldStore(self._engine, self._lanes, self._parts, self.settings.memory_limit_bytes)
         agents = self._stepper.state.agents
         agents.goal[:] = agents.slot[:] = -1
         self._stepper.progress.changed[:] = 1
@@ -388,7 +387,8 @@ class FleetPlanner:
             self._follow_map()
 
     def update(self, rows: ArrayLike, cols: ArrayLike, costs: ArrayLike):
-        """Change tiles, between steps; takes and raises what `GridMap.changed` does. Fields are repaired.
+        """Change tiles, between steps; takes and raises what `GridMap.changed` does. Fields are repaired when they are
+        next read, by a step or by `prepare`.
 
         An agent on a tile that is blocked may leave it.
         """
@@ -406,10 +406,8 @@ class FleetPlanner:
         if (before.forward != after.forward).any():
             self._take_lanes(after)
         else:
-            blocked = np.flatnonzero(before.free > after.free).astype(np.int32)
-            freed = np.flatnonzero(after.free > before.free).astype(np.int32)
-            self._fields.repair(Change(blocked, freed, before.free, after.free, self._parts), after)
             self._set_lanes(after)
+            self._fields.take_map(after, self._parts)
             stepper.state.agents.fresh[:] = stepper.progress.changed[:] = 1
 
     @property

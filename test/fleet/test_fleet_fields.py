@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpu_planners.fleet import FleetPlanner, Settings, conflicts
-from gpu_planners.fleet.fields import cost_to_go as fields
+from gpu_planners.fleet.fields import store as fields
 from gpu_planners.grid import GridMap
 
 N = 24

@@ -5,20 +5,20 @@ from the rest (Ramalingam and Reps, Journal of Algorithms 1996). A field holds c
 is computed from that of a neighbour, going from state to state.
 """
 
-import heapq
 from typing import NamedTuple
 
 import numba
 import numpy as np
 from numba import prange
 
-from ...device import njit
+from ...device import lean_njit, njit
 from ...parallel.threads import in_parts, one_thread
-from .cost_to_go import SHARED_STATES, UNREACHED, WRAP, cost_to_go, difference
+from .cost_to_go import SHARED_STATES, UNREACHED, WRAP, Buckets, difference, downhill, offer, pull
 from .lanes import Lanes, ahead
 
 KNOWN = 1  # a state's old cost is known
 WITHDRAWN = 2  # it is known, and no longer holds
+ROUND = 1 << 12  # costs between two states of one bucket
 
 
 class Change(NamedTuple):
@@ -32,20 +32,24 @@ class Change(NamedTuple):
 
 
 class _Repair(NamedTuple):
-    """The repair of a field; arrays (states,)."""
+    """The repair of a field; arrays (states,) but for those of others."""
 
     goal: int
     field: np.ndarray  # uint8
-    lanes: Lanes  # before
+    lanes: Lanes  # with the map before
     change: Change
     known: np.ndarray  # uint8 KNOWN, WITHDRAWN or 0
     old: np.ndarray  # int32 old cost, where it is known
     new: np.ndarray  # int32
-    touched: np.ndarray  # (states + 1,) int32 their number, then the states that are known
+    touched: np.ndarray  # int32 the states that are known
+    withdrawn: np.ndarray  # int32
+    count: np.ndarray  # (2,) int64 how many of these two there are
+    queue: Buckets  # states by new cost
 
 
 def repair_fields(goals: np.ndarray, slots: np.ndarray, values: np.ndarray, lanes: Lanes, change: Change):
-    """Repair the fields of goals (K,) in rows `slots` (K,) of values; lanes: the map before"""
+    """Repair the fields of goals (K,) in rows `slots` (K,) of values; `change` has the maps, not the lanes"""
+    lanes = lanes._replace(free=change.before)
     with one_thread(len(goals) * len(change.before) < SHARED_STATES):
         for some, places in in_parts(goals, slots, size=numba.get_num_threads()):
             _repair_fields(some, places, values, lanes, change, min(numba.get_num_threads(), len(some)))
@@ -55,27 +59,28 @@ def repair_fields(goals: np.ndarray, slots: np.ndarray, values: np.ndarray, lane
 def _repair_fields(goals, slots, values, lanes, change, members):
     states = values.shape[1]
     for member in prange(members):
-        known, old = np.zeros(states, np.uint8), np.empty(states, np.int32)
-        new, touched = np.full(states, UNREACHED, np.int32), np.zeros(states + 1, np.int32)
+        known, old, new = np.zeros(states, np.uint8), np.empty(states, np.int32), np.full(states, UNREACHED, np.int32)
+        touched, withdrawn, count = np.empty(states, np.int32), np.empty(states, np.int32), np.zeros(2, np.int64)
+        queue = Buckets(np.full(ROUND, -1, np.int32), np.empty(states, np.int32), np.empty(states, np.int32))
+        scratch = known, old, new, touched, withdrawn, count, queue
         for k in range(member, len(goals), members):
-            repair = _Repair(goals[k], values[slots[k]], lanes, change, known, old, new, touched)
-            _plan_again(_withdraw(repair), repair)
-            _write(repair)
+            _repair(_Repair(goals[k], values[slots[k]], lanes, change, *scratch))
 
 
-@njit
-def _write(repair):
-    """Enter new costs into the field and reset the scratch arrays. A function of its own: inside the parallel loop
-    Numba takes writes to an array of a record for dead code."""
-    for i in range(repair.touched[0]):
-        state = repair.touched[1 + i]
+@lean_njit
+def _repair(repair):
+    """Repair a field, and reset the scratch arrays."""
+    _withdraw(repair)
+    _plan_again(repair)
+    for i in range(repair.count[0]):
+        state = repair.touched[i]
         if repair.new[state] != UNREACHED:
             repair.field[state] = np.uint8(repair.new[state] & WRAP)
         repair.known[state], repair.new[state] = 0, UNREACHED
-    repair.touched[0] = 0
+    repair.count[:] = 0
 
 
-@njit
+@lean_njit
 def _action(state, k, time, free, lanes):
     """The state that action k of 4 leads to (time 1) or comes from (time -1), -1 where there is none or its tile is not
     free; and the action's cost. The map's border is blocked, so no tile lies outside."""
@@ -89,24 +94,46 @@ def _action(state, k, time, free, lanes):
     return (other * headings + heading if free[other] else -1), cost
 
 
-@njit
+@lean_njit
 def _old_cost(state, by, repair):
     """The old cost of a state. by: a neighbouring state whose old cost is known, or -1"""
     if repair.known[state] == 0:
-        cost, tile, goal = int(UNREACHED), state // repair.lanes.headings, repair.goal
-        if repair.change.part[tile] == repair.change.part[goal]:
-            if by < 0:
-                cost = cost_to_go(tile, state % repair.lanes.headings, goal, repair.field, repair.lanes)
-            else:
-                was = repair.old[by]
-                cost = was + difference(repair.field[state], np.uint8(was & WRAP))
-        repair.touched[0] += 1
-        repair.touched[repair.touched[0]] = state
-        repair.known[state], repair.old[state] = KNOWN, cost
+        if repair.change.part[state // repair.lanes.headings] != repair.change.part[repair.goal]:
+            _know(state, UNREACHED, repair)
+        elif by < 0:
+            _go_down(state, repair)
+        else:
+            was = repair.old[by]
+            _know(state, was + difference(repair.field[state], np.uint8(was & WRAP)), repair)
     return repair.old[state]
 
 
-@njit
+@lean_njit
+def _know(state, cost, repair):
+    repair.touched[repair.count[0]] = state
+    repair.count[0] += 1
+    repair.known[state], repair.old[state] = KNOWN, cost
+
+
+@lean_njit
+def _go_down(state, repair):
+    """Find the old costs of a state and of those on its way to the goal, as far as they are not known."""
+    headings, first, gone = repair.lanes.headings, repair.count[0], 0
+    while repair.known[state] == 0:
+        _know(state, gone, repair)
+        tile, heading = state // headings, state % headings
+        if tile == repair.goal:
+            break
+        down, tile, heading = downhill(tile, heading, repair.field, repair.lanes)
+        gone -= down
+        state = tile * headings + heading
+    else:
+        gone += repair.old[state]
+    for i in range(first, repair.count[0]):
+        repair.old[repair.touched[i]] = gone - repair.old[repair.touched[i]]
+
+
+@lean_njit
 def _supported(state, repair):
     """Does a state have a path of its old cost over states that hold?"""
     lanes, field = repair.lanes, repair.field
@@ -120,17 +147,18 @@ def _supported(state, repair):
     return False
 
 
-@njit
+@lean_njit
 def _withdraw(repair):
-    """Withdraw states of changed tiles, and those that have lost all their paths. -> list of states"""
+    """Withdraw states of changed tiles, and those that have lost all their paths."""
     lanes, change, known, headings = repair.lanes, repair.change, repair.known, repair.lanes.headings
-    withdrawn = []
+    withdrawn, count = repair.withdrawn, repair.count
     for tile in change.blocked:
         for state in range(tile * headings, tile * headings + headings):
             _old_cost(state, -1, repair)
             known[state] = WITHDRAWN
             if change.part[tile] == change.part[repair.goal]:
-                withdrawn.append(state)
+                withdrawn[count[1]] = state
+                count[1] += 1
     for tile in change.freed:
         for state in range(tile * headings, tile * headings + headings):
             for k in range(8):
@@ -140,8 +168,8 @@ def _withdraw(repair):
             _old_cost(state, -1, repair)
             known[state] = WITHDRAWN
     at = 0
-    while at < len(withdrawn):
-        state = withdrawn[at]
+    while at < count[1]:
+        state = np.int64(withdrawn[at])
         at += 1
         for k in range(4):
             other, _ = _action(state, k, -1, change.before, lanes)
@@ -149,36 +177,41 @@ def _withdraw(repair):
                 _old_cost(other, state, repair)
                 if not _supported(other, repair):
                     known[other] = WITHDRAWN
-                    withdrawn.append(other)
+                    withdrawn[count[1]] = other
+                    count[1] += 1
     for tile in change.freed:
         for state in range(tile * headings, tile * headings + headings):
-            withdrawn.append(state)
-    return withdrawn
+            withdrawn[count[1]] = state
+            count[1] += 1
 
 
-@njit
-def _plan_again(withdrawn, repair):
+@lean_njit
+def _plan_again(repair):
     """Plan what was withdrawn, from the states that hold, and what becomes cheaper."""
-    lanes, change, known, new = repair.lanes, repair.change, repair.known, repair.new
-    queue = [(np.int64(0), np.int64(0))]
-    queue.pop()
-    for state in withdrawn:
+    lanes, change, known, new, queue = repair.lanes, repair.change, repair.known, repair.new, repair.queue
+    waiting, now = 0, np.int64(UNREACHED)
+    for i in range(repair.count[1]):
+        state = np.int64(repair.withdrawn[i])
         for k in range(4 if change.after[state // lanes.headings] else 0):
             other, cost = _action(state, k, 1, change.after, lanes)
             if other >= 0 and known[other] != WITHDRAWN:
                 old = _old_cost(other, state, repair)
-                if old != UNREACHED and old + cost < new[state]:
-                    new[state] = old + cost
-                    heapq.heappush(queue, (np.int64(new[state]), np.int64(state)))
-    while len(queue):
-        now, state = heapq.heappop(queue)
-        if now > new[state]:
-            continue
-        for k in range(4):
-            other, cost = _action(state, k, -1, change.after, lanes)
-            if other < 0:
+                if old != UNREACHED:
+                    waiting += offer(state, np.int64(old) + cost, new, queue)
+                    now = min(now, np.int64(old) + cost)
+    while waiting:
+        state = np.int64(queue.first[now & (len(queue.first) - 1)])
+        while state >= 0:
+            if new[state] != now:  # its turn comes in a later round
+                state = np.int64(queue.after[state])
                 continue
-            old, later = _old_cost(other, state, repair), now + cost
-            if later < new[other] and not (known[other] == KNOWN and old <= later):
-                new[other] = later
-                heapq.heappush(queue, (np.int64(later), np.int64(other)))
+            pull(state, now, queue)
+            waiting -= 1
+            for k in range(4):
+                other, cost = _action(state, k, -1, change.after, lanes)
+                if other >= 0:
+                    old, later = _old_cost(other, state, repair), now + cost
+                    if known[other] != KNOWN or old > later:
+                        waiting += offer(other, later, new, queue)
+            state = np.int64(queue.first[now & (len(queue.first) - 1)])
+        now += 1

@@ -58,11 +58,13 @@ class CpuFleet:
         """Plan the fields of goals (K,) tiles into slots (K,)."""
         plan_fields(goals, slots, self._values, self._lanes)
 
-    def repair(self, goals: np.ndarray, slots: np.ndarray, change: Change, after: Lanes):
-        """Take the map after a change, and let the fields of goals (K,) in slots (K,) follow it."""
-        if len(goals):
-            repair_fields(goals, slots, self._values, self._lanes, change)
-        self._lanes = after
+    def take_map(self, lanes: Lanes):
+        """Take the map after a change; the fields stay those of the map before."""
+        self._lanes = lanes
+
+    def repair(self, goals: np.ndarray, slots: np.ndarray, change: Change):
+        """Let the fields of goals (K,) in slots (K,) follow a change, after which the map is as it is now."""
+        repair_fields(goals, slots, self._values, self._lanes, change)
 
     def rank(self, agents: Agents, ranked: Ranked):
         """Find every agent's options and cost to go."""

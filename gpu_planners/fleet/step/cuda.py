@@ -88,11 +88,9 @@ class CudaFleet:
                 plan_fields(goals[k : k + 1], np.zeros(1, np.int64), row, self._host_lanes)
                 self._values[int(slots[k])].copy_to_device(row[0])
 
-    def repair(self, goals: np.ndarray, slots: np.ndarray, change: Change, after: Lanes):
+    def repair(self, goals: np.ndarray, slots: np.ndarray, _change: Change):
         """See `CpuFleet`; here they are planned anew, since that takes less time than to find what has changed."""
-        self.take_map(after)
-        if len(goals):
-            self.plan(goals, slots)
+        self.plan(goals, slots)
 
     def take_map(self, lanes: Lanes):
         """See `CpuFleet`."""
