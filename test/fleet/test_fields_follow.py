@@ -170,18 +170,18 @@ def test_fields_are_right_after_an_interrupted_repair():
 @pytest.mark.parametrize("motion", ["four", "turning"])
 def test_changes_that_lie_far_apart_on_a_long_way(motion):
     """A way to and fro, whose rows have a second tile here and there; its ends are thousands of moves apart."""
-    free = np.zeros((120, 61), bool)
+    free = np.zeros((60, 41), bool)
     free[::2] = True
     free[1::4, -1] = free[3::4, 0] = True
     bays = np.argwhere(~free)[::40]
-    goals = np.array([[0, 0], [118, 3], [60, 30]])
+    goals = np.array([[0, 0], [58, 3], [30, 30]])
     fleet = fleet_on(free, goals, motion)
     ways(fleet, goals, free)
     for turn in range(4):
         ends = bays[[turn, -1 - turn]]
         free[tuple(ends.T)] = turn < 2
         fleet.update(*ends.T, np.full(2, int(turn < 2)))
-        free[2 * turn + 1, 30] = True  # a way across
-        fleet.update([2 * turn + 1], [30], [1])
+        free[2 * turn + 1, 20] = True  # a way across
+        fleet.update([2 * turn + 1], [20], [1])
         new = fleet_on(free, goals, motion, guidance=fleet.guidance)
         assert np.array_equal(ways(fleet, goals, free), ways(new, goals, free)), turn
