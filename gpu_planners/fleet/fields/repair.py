@@ -43,7 +43,7 @@ class _Repair(NamedTuple):
     new: np.ndarray  # int32
     touched: np.ndarray  # int32 the states that are known
     withdrawn: np.ndarray  # int32
-    count: np.ndarray  # (2,) int64 how many of these two there are
+    many: np.ndarray  # (2,) int64 how many of these two there are
     queue: Buckets  # states by new cost
 
 
@@ -60,9 +60,9 @@ def _repair_fields(goals, slots, values, lanes, change, members):
     states = values.shape[1]
     for member in prange(members):
         known, old, new = np.zeros(states, np.uint8), np.empty(states, np.int32), np.full(states, UNREACHED, np.int32)
-        touched, withdrawn, count = np.empty(states, np.int32), np.empty(states, np.int32), np.zeros(2, np.int64)
+        touched, withdrawn, many = np.empty(states, np.int32), np.empty(states, np.int32), np.zeros(2, np.int64)
         queue = Buckets(np.full(ROUND, -1, np.int32), np.empty(states, np.int32), np.empty(states, np.int32))
-        scratch = known, old, new, touched, withdrawn, count, queue
+        scratch = known, old, new, touched, withdrawn, many, queue
         for k in range(member, len(goals), members):
             _repair(_Repair(goals[k], values[slots[k]], lanes, change, *scratch))
 
@@ -72,12 +72,12 @@ def _repair(repair):
     """Repair a field, and reset the scratch arrays."""
     _withdraw(repair)
     _plan_again(repair)
-    for i in range(repair.count[0]):
+    for i in range(repair.many[0]):
         state = repair.touched[i]
         if repair.new[state] != UNREACHED:
             repair.field[state] = np.uint8(repair.new[state] & WRAP)
         repair.known[state], repair.new[state] = 0, UNREACHED
-    repair.count[:] = 0
+    repair.many[:] = 0
 
 
 @lean_njit
@@ -110,15 +110,15 @@ def _old_cost(state, by, repair):
 
 @lean_njit
 def _know(state, cost, repair):
-    repair.touched[repair.count[0]] = state
-    repair.count[0] += 1
+    repair.touched[repair.many[0]] = state
+    repair.many[0] += 1
     repair.known[state], repair.old[state] = KNOWN, cost
 
 
 @lean_njit
 def _go_down(state, repair):
     """Find the old costs of a state and of those on its way to the goal, as far as they are not known."""
-    headings, first, gone = repair.lanes.headings, repair.count[0], 0
+    headings, first, gone = repair.lanes.headings, repair.many[0], 0
     while repair.known[state] == 0:
         _know(state, gone, repair)
         tile, heading = state // headings, state % headings
@@ -129,7 +129,7 @@ def _go_down(state, repair):
         state = tile * headings + heading
     else:
         gone += repair.old[state]
-    for i in range(first, repair.count[0]):
+    for i in range(first, repair.many[0]):
         repair.old[repair.touched[i]] = gone - repair.old[repair.touched[i]]
 
 
@@ -151,14 +151,14 @@ def _supported(state, repair):
 def _withdraw(repair):
     """Withdraw states of changed tiles, and those that have lost all their paths."""
     lanes, change, known, headings = repair.lanes, repair.change, repair.known, repair.lanes.headings
-    withdrawn, count = repair.withdrawn, repair.count
+    withdrawn, many = repair.withdrawn, repair.many
     for tile in change.blocked:
         for state in range(tile * headings, tile * headings + headings):
             _old_cost(state, -1, repair)
             known[state] = WITHDRAWN
             if change.part[tile] == change.part[repair.goal]:
-                withdrawn[count[1]] = state
-                count[1] += 1
+                withdrawn[many[1]] = state
+                many[1] += 1
     for tile in change.freed:
         for state in range(tile * headings, tile * headings + headings):
             for k in range(8):
@@ -168,7 +168,7 @@ def _withdraw(repair):
             _old_cost(state, -1, repair)
             known[state] = WITHDRAWN
     at = 0
-    while at < count[1]:
+    while at < many[1]:
         state = np.int64(withdrawn[at])
         at += 1
         for k in range(4):
@@ -177,12 +177,12 @@ def _withdraw(repair):
                 _old_cost(other, state, repair)
                 if not _supported(other, repair):
                     known[other] = WITHDRAWN
-                    withdrawn[count[1]] = other
-                    count[1] += 1
+                    withdrawn[many[1]] = other
+                    many[1] += 1
     for tile in change.freed:
         for state in range(tile * headings, tile * headings + headings):
-            withdrawn[count[1]] = state
-            count[1] += 1
+            withdrawn[many[1]] = state
+            many[1] += 1
 
 
 @lean_njit
@@ -190,7 +190,7 @@ def _plan_again(repair):
     """Plan what was withdrawn, from the states that hold, and what becomes cheaper."""
     lanes, change, known, new, queue = repair.lanes, repair.change, repair.known, repair.new, repair.queue
     waiting, now = 0, np.int64(UNREACHED)
-    for i in range(repair.count[1]):
+    for i in range(repair.many[1]):
         state = np.int64(repair.withdrawn[i])
         for k in range(4 if change.after[state // lanes.headings] else 0):
             other, cost = _action(state, k, 1, change.after, lanes)
