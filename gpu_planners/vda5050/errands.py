@@ -93,8 +93,8 @@ class Errand:
 
     @property
     def actions(self) -> list[dict[str, Any]]:
-        """Those of this stop. A vehicle that begins an errand anew may still tell of what it did the first time. No other
-        errand has such ids, whatever it is called."""
+        """Those of this stop. A vehicle that begins an errand anew may still tell of what it did the first time. No
+        other errand has such ids, whatever it is called."""
         again = f"+{self.tries}" if self.tries else ""
         return [{**one, "actionId": one["actionId"] + again} for one in self.stop.actions]
 
