@@ -230,6 +230,27 @@ def test_a_goal_region():
         assert math.dist(path[-1, :2], goal[:2]) <= 1.2 and abs(path[-1, 2]) <= 0.6
 
 
+@pytest.mark.parametrize("algorithm", ["exact", "astar"])
+def test_a_goal_region_wider_than_the_map_takes_no_more_than_the_map(algorithm):
+    costs = np.ones((20, 30), np.uint8)
+    costs[:, 14] = 0
+    footprint = np.array(BOX) * 0.001  # on tiles of 1 mm: a region of 100 m is 200,000 tiles wide
+    robot = PoseGrid(costs, footprint, model="omni", resolution=0.001)
+    settings = PoseSettings(goal_tolerance=100.0, heading_tolerance=math.pi)
+    paths = PosePlanner(robot, algorithm, "cpu", settings).plan(
+        [(0.005, 0.01, 1.0), (0.02, 0.01, -2.0)], (0.02, 0.01, 0)
+    )
+    assert paths.cost.tolist() == [0.0, 0.0]
+    assert PosePlanner(robot, algorithm, "cpu").plan(starts[0], goal).cost == np.inf
+
+
+def test_a_path_far_from_the_map_is_not_free():
+    planner = PosePlanner(PoseGrid(np.ones((20, 30), np.uint8), BOX, model="omni", resolution=1.0), device="cpu")
+    for far in (1e12, -1e300, 1e308):
+        assert not planner.path_free([(far, 10.0, 0.0), (10.0, 10.0, 0.0)])
+        assert not planner.path_free([(10.0, 10.0, 0.0), (10.0, far, 0.0)])
+
+
 def test_a_turned_map():
     rng = np.random.default_rng(1)
     tiles = cluttered(rng)

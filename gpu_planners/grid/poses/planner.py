@@ -26,6 +26,7 @@ from .shape import layout_of, runs_table
 ALGORITHMS = "auto", "exact", "astar"
 FEW = 4  # agents to one goal: on a CPU, A* finds so few sooner than a field is made
 MOST_REPAIRED = 1 / 4  # of a map: a field of which more has changed is made anew
+BEYOND = 2**31  # tiles: no map is so large, no footprint reaches so far
 CLUSTER = 128  # tiles a side: changes in different ones are checked apart, where less is checked so
 
 
@@ -199,8 +200,10 @@ class PosePlanner:
             raise GridMapError("path has no poses; allowed: one or more")
         if not np.isfinite(poses).all():
             return False
-        pieces = [piece / self._robot.resolution for piece in convex_pieces(self._robot.footprint)]
         places = self._map.places_of(poses[:, :2])
+        if np.abs(places).max() > BEYOND:
+            return False
+        pieces = [piece / self._robot.resolution for piece in convex_pieces(self._robot.footprint)]
         turns = np.cumsum([poses[0, 2], *(wrapped(turn) for turn in np.diff(poses[:, 2]))]) - self._map.origin[2]
         return along_free(pieces, np.column_stack([places[:, ::-1], turns]), self._map.costs, 0.0)
 
@@ -237,18 +240,16 @@ class PosePlanner:
             return status[0] + 1, None  # a goal's status follows a start's
         settings = self.settings
         far = settings.goal_tolerance / self._robot.resolution
-        reach = math.floor(far)
-        down, right = np.meshgrid(np.arange(-reach, reach + 1), np.arange(-reach, reach + 1), indexing="ij")
+        around = []  # rows and columns of the map that are near the goal's tile, counted from that
+        for at, count in zip(states[0, 1:].tolist(), self._map.shape):
+            first = self._layout.border - at
+            around.append(np.arange(max(-math.floor(far), first), min(math.floor(far), first + count - 1) + 1))
+        down, right = np.meshgrid(*around, indexing="ij")
         near = np.hypot(down, right) <= far
         off = np.abs(wrapped(self._robot.angles - (goal[2] - self._map.origin[2])))
         layers = np.flatnonzero((off <= settings.heading_tolerance) | (np.arange(len(off)) == states[0, 0]))
         layers = np.concatenate([layers + g * self._robot.headings for g in range(self._robot.gears)])
         rows, cols = states[0, 1] + down[near], states[0, 2] + right[near]
-        border = self._layout.border
-        inside = (
-            (rows >= border) & (rows < border + self._map.rows) & (cols >= border) & (cols < border + self._map.cols)
-        )
-        rows, cols = rows[inside], cols[inside]
         each = np.column_stack([np.repeat(layers, len(rows)), np.tile(rows, len(layers)), np.tile(cols, len(layers))])
         each = each[self._free(each)]
         numbers = (each[:, 0].astype(np.int64) * self._layout.rows + each[:, 1]) * self._layout.cols + each[:, 2]
