@@ -237,9 +237,8 @@ def test_a_goal_region_wider_than_the_map_takes_no_more_than_the_map(algorithm):
     footprint = np.array(BOX) * 0.001  # on tiles of 1 mm: a region of 100 m is 200,000 tiles wide
     robot = PoseGrid(costs, footprint, model="omni", resolution=0.001)
     settings = PoseSettings(goal_tolerance=100.0, heading_tolerance=math.pi)
-    paths = PosePlanner(robot, algorithm, "cpu", settings).plan(
-        [(0.005, 0.01, 1.0), (0.02, 0.01, -2.0)], (0.02, 0.01, 0)
-    )
+    starts, goal = [(0.005, 0.01, 1.0), (0.02, 0.01, -2.0)], (0.02, 0.01, 0.0)
+    paths = PosePlanner(robot, algorithm, "cpu", settings).plan(starts, goal)
     assert paths.cost.tolist() == [0.0, 0.0]
     assert PosePlanner(robot, algorithm, "cpu").plan(starts[0], goal).cost == np.inf
 
