@@ -1,11 +1,12 @@
-"""FleetPlanner, Dispatcher and ActionGraph behind the Python interface of the judge of 2026 (Start-Kit v3.1.0), whose
+"""FleetPlanner, Dispatcher and TickGraph behind the Python interface of the judge of 2026 (Start-Kit v3.1.0), whose
 robots take several ticks for an action, and are delayed.
 
 `python -m benchmarks.judge --round 2026` runs it. This folder comes first in the judge's PYTHONPATH.
 
-The planner plans on from the end of its last plan, as if nobody were ever late; whoever is late does the rest of its
-plan later, and the action graph keeps the order in which agents enter tiles. Where agents are far behind, plans have
-fewer steps.
+The judge asks for a plan while agents carry out what is staged, and stages it when that time is over. Then what nobody
+can have begun by the next time is taken back, so each plan is made from where agents may be by then, and lasts until
+the next one: an order that delays have upset is forgotten. Who is delayed is taken to go on at once: it has something
+to do when it does.
 
 The judge tells of what has been done when a plan is asked for, and takes a schedule when that plan is ready, when its
 agents have gone on for as long as it took. So a schedule that names a task which its agent ends meanwhile would be
@@ -20,15 +21,14 @@ import numpy as np
 
 from benchmarks.judge.prepared import BUDGET, SCHEDULE, STEPPED, prepared_fleet
 from gpu_planners.fleet import Dispatcher, DispatchSettings, Settings, Task
-from gpu_planners.fleet.action_graph import ActionGraph
+from gpu_planners.fleet.tick_graph import TickGraph
 
-WAIT = 3
+FORWARD, CLOCKWISE, COUNTER, WAIT = range(4)
 GO, STOP = 0, 1
-AHEAD = 10  # actions staged and not done, of an agent on average, at most: a plan that runs far ahead serves nobody
-LEAST_S = 1e-3  # of a step
-MOST_STEPS = 6  # of a plan
+SLACK = 2  # ticks that agents may be ahead of what is expected before they have nothing to do
+FIRST = 0.6  # share of a plan's time for its first step, from which the others follow
+LEAST = 0.06  # share of a plan's time that each of them has
 TOLD_S = 0.08  # agents wait at most so long for the schedule, of the 0.1 s that a tick has
-MOVED_S = 0.1  # the planner waits at most so long until agents have done the ticks that come before its plan
 
 
 class Entry:
@@ -37,12 +37,9 @@ class Entry:
     def __init__(self):
         self._budget = float(os.environ.get(BUDGET, 0.05))
         self._taken = set()  # ids of tasks
-        self._fleet = None
-        self._staged = 0  # steps of the plans so far
+        self._fleet = self._graph = None
         self._plan = []  # of the last call: [(actions, tiles, headings)] of each step
-        self._told, self._moved = threading.Event(), threading.Event()
-        self._graph = None
-        self._behind = 0.0  # actions of an agent that are staged and not done, on average
+        self._told = threading.Event()
 
     # ---- the scheduler, which is called before the planner ----
 
@@ -64,11 +61,16 @@ class Entry:
     def schedule(self, env):
         """-> list of n ids of tasks, -1: none"""
         self._began = time.monotonic()
-        if not self._staged:
+        if self._graph is None:
+            tiles, headings, _ = _seen(env.curr_states, self._cols)
+            self._fleet.start(tiles, headings)
+            self._graph = TickGraph((env.rows, env.cols), 4)
+            self._graph.add(tiles, headings)
+            self._ends, self._ways = self._graph.ends(), tiles[:, None]
             self._choose(env)
         current, pool = np.array(env.curr_task_schedule), env.task_pool
-        ours = [id if id in pool else -1 for id in self._held.tolist()]
         self._confirmed = (current >= 0) & (current == self._held)
+        ours = [id if id in pool else -1 for id in self._held.tolist()]
         return np.where(current >= 0, current, ours).tolist()
 
     # ---- the planner ----
@@ -76,71 +78,49 @@ class Entry:
     def plan(self, env, limit_s):
         """-> n lists of actions, all of one length"""
         self._told.set()
-        first = not self._staged
-        if not first:
-            self._moved.wait(MOVED_S)
-            self._choose(env)
-        now = 0 if first else env.system_timestep
-        begins = max(self._ticks * self._staged, now)  # tick in which the plan begins, if nobody is late
-        ends = now + self._cycle * (1 if first else 2)
-        steps = int(np.clip(-(-(ends - begins) // self._ticks), 1, MOST_STEPS))
-        if not first:
-            steps = int(np.clip(AHEAD - self._behind, 1, steps))
-        self._staged = begins // self._ticks + steps
-        nowhere, until = np.full((self._n, 2), -1), self._began + min(self._budget, 0.8 * limit_s)
-        self._plan, tasks = [], self._tasks()
+        self._choose(env)
+        until = self._began + min(self._budget, 0.8 * limit_s)
+        tasks, nowhere = self._tasks(), np.full((self._n, 2), -1)
+        reached, found, fleet = self._reached.copy(), [], self._fleet
+        steps = -(-self._cycle // self._ticks)
+        fleet.start(*self._ends)
         for step in range(steps):
             goals = nowhere.copy()
             for agent, tiles in tasks.items():
-                goals[agent] = tiles[min(self._reached[agent], len(tiles) - 1)]
+                goals[agent] = tiles[min(reached[agent], len(tiles) - 1)]
             left = until - time.monotonic()
-            goals[
-                ~self._fleet.prepare(goals, max(0.0, 0.3 * left), 1, self._budget / steps)
-            ] = -1  # without a field yet
-            actions = self._fleet.step(goals, max(LEAST_S, left / (steps - step)))
-            self._plan.append((actions, self._fleet.positions, self._fleet.headings))
-            self._note(goals)
+            goals[~fleet.prepare(goals, max(0.0, 0.3 * left), 1, self._budget)] = -1  # without a field yet
+            share = FIRST if step == 0 else 1 / (steps - step)
+            actions = fleet.step(goals, max(LEAST * self._budget, share * (until - time.monotonic())))
+            found.append((actions, fleet.positions.astype(np.int64), fleet.headings.astype(np.int64)))
+            reached[(fleet.positions == goals).all(axis=1) & self._confirmed] += 1
+        self._plan = _straightened(found)
         print(STEPPED, flush=True)
         return np.array([actions for actions, *_ in self._plan]).T.tolist()
-
-    def _note(self, goals):
-        """Errands count as reached where the judge knows who does the task."""
-        there = (self._fleet.positions == goals).all(axis=1) & self._confirmed
-        self._reached[there] += 1
 
     def _tasks(self):
         """{agent: the tiles of its task}"""
         return {agent: self._dispatcher.state(id).task.tiles for agent, id in self._dispatcher.holders().items()}
 
     def _choose(self, env):
-        """Note what will have been reached at the end of the plans so far, and choose who gets what."""
-        pool, fleet, cols = env.task_pool, self._fleet, self._cols
-        if not self._staged:
-            where = np.array([state.location for state in env.curr_states])
-            fleet.start(np.stack(np.divmod(where, cols), axis=1), [state.orientation for state in env.curr_states])
+        """Note what will have been reached when agents have done what is staged, and choose who gets what."""
+        pool, cols = env.task_pool, self._cols
         now = env.system_timestep / self._ticks
         new = [id for id in pool if id not in self._taken]
         self._taken.update(new)
         for id in sorted(new):
             errands = np.array(list(pool[id].locations))
             self._dispatcher.submit(Task(np.stack(np.divmod(errands, cols), axis=1)), id, now)
-        goals = np.full((self._n, 2), -1)
         for agent, tiles in self._tasks().items():
             if self._confirmed[agent]:
-                id = int(self._held[agent])
-                done = pool[id].idx_next_loc if id in pool else len(tiles)
-                self._reached[agent] = max(self._reached[agent], done)
-                goals[agent] = tiles[min(self._reached[agent], len(tiles) - 1)]
-        if self._staged:
-            self._note(goals)  # who was there before the judge knew
+                self._reached[agent] = self._reached_by(agent, int(self._held[agent]), tiles, pool)
         budget = SCHEDULE * self._budget
         while True:
             arrived = np.zeros(self._n, bool)
             for agent, id in self._dispatcher.holders().items():
                 state = self._dispatcher.state(id)
                 arrived[agent] = self._held[agent] == id and self._reached[agent] > state.errand
-            given = fleet.positions, fleet.headings, now, arrived
-            self._dispatcher.assign(range(self._n), *given, budget_s=budget)
+            self._dispatcher.assign(range(self._n), *self._ends, now, arrived, budget_s=budget)
             held, budget = np.full(self._n, -1), 0.0
             for agent, id in self._dispatcher.holders().items():
                 held[agent] = id
@@ -149,47 +129,68 @@ class Entry:
             if not arrived.any():
                 return
 
-    # ---- the executor, which is called in another thread ----
+    def _reached_by(self, agent, id, tiles, pool):
+        """How many errands of its task an agent will have reached."""
+        if id not in pool:
+            return len(tiles)
+        reached = pool[id].idx_next_loc
+        for tile in self._ways[agent]:
+            reached += bool(reached < len(tiles) and (tile == tiles[reached]).all())
+        return reached
+
+    # ---- the executor, which is called in another thread, but not while a plan is asked for ----
 
     def stage(self, env, staged, action_of):
-        """Append the last plan to what agents have to do -> (N, 2) tiles and (N,) headings where that ends
+        """Append the last plan to what agents have to do, and take back what they will not have begun before the next
+        one -> (N, 2) tiles and (N,) headings where that ends
 
         staged: lists of actions; action_of: of the judge, by our numbers
         """
-        if self._graph is None:
-            self._graph = ActionGraph((env.rows, env.cols), 0, False, 8)
-            tiles, self._at = self._seen(env)
-            self._graph.add(tiles, self._at % 4)
-        graph = self._graph
+        graph, (tiles, headings, done) = self._graph, _seen(env.system_states, self._cols)
+        graph.follow(tiles, headings)
         graph.widen(int(graph.planned.max()) + len(self._plan))
-        for actions, tiles, headings in self._plan:
+        for actions, ends, faces in self._plan:
             agents = np.flatnonzero(actions != WAIT)
-            graph.plan(agents, tiles[agents].astype(np.int64), headings[agents].astype(np.int64))
+            graph.plan(agents, ends[agents], faces[agents])
             for agent, action in zip(agents.tolist(), actions[agents].tolist()):
                 staged[agent].append(action_of[action])
-        self._plan, self._behind = [], float(graph.planned.mean())
+        self._plan = []
+        self._ends = graph.keep_only(graph.forecast(self._cycle + SLACK, self._ticks, done))
+        self._ways = [graph.tiles[agent, : graph.planned[agent] + 1] for agent in range(self._n)]
+        for actions, kept in zip(staged, graph.planned.tolist()):
+            if len(actions) > kept:
+                del actions[kept:]
         self._told.clear()
-        self._moved.clear()
-        self._since = 0
-        return graph.ends()
+        return self._ends
 
     def command(self, env):
         """-> list of n commands for this tick"""
         self._told.wait(TOLD_S)
-        self._since += 1
-        if self._since >= self._cycle:
-            self._moved.set()
-        graph, (_, at) = self._graph, self._seen(env)
-        done = np.flatnonzero(at != self._at)
-        graph.arrive(done, np.ones(len(done), np.int64))
-        self._at = at
-        graph.allow()
-        return np.where(graph.allowed > 0, GO, STOP).tolist()
+        tiles, headings, done = _seen(env.system_states, self._cols)
+        self._graph.follow(tiles, headings)
+        return np.where(self._graph.go(done), GO, STOP).tolist()
 
-    def _seen(self, env):
-        """(N, 2) tiles, (N,) numbers of the states in which agents are"""
-        at = np.array([4 * state.location + state.orientation for state in env.system_states])
-        return np.stack(np.divmod(at // 4, env.cols), axis=1), at
+
+def _seen(states, cols):
+    """The judge's states -> (N, 2) tiles, (N,) headings, (N,) ticks of their actions that are done"""
+    rows = [(state.location, state.orientation, state.counter.count) for state in states]
+    places, headings, done = np.array(rows, np.int64).T
+    return np.stack(np.divmod(places, cols), axis=1), headings, done
+
+
+def _straightened(plan):
+    """The same plan with the fewest turns between two moves: an agent that turns to and fro waits instead."""
+    actions, headings = np.stack([each[0] for each in plan]), np.stack([each[2] for each in plan])
+    before = (headings[0] - (actions[0] == CLOCKWISE) + (actions[0] == COUNTER)) % 4
+    for agent in np.flatnonzero(((actions == CLOCKWISE) | (actions == COUNTER)).sum(axis=0) > 1):
+        heading = before[agent]
+        moves = [-1, *np.flatnonzero(actions[:, agent] == FORWARD).tolist(), len(plan)]
+        for first, end in zip(moves[:-1], moves[1:]):
+            turns = [[], [CLOCKWISE], [CLOCKWISE, CLOCKWISE], [COUNTER]][(headings[end - 1, agent] - heading) % 4]
+            for step, action in zip(range(first + 1, end), [*turns, *[WAIT] * len(plan)]):
+                heading = (heading + (action == CLOCKWISE) - (action == COUNTER)) % 4
+                actions[step, agent], headings[step, agent] = action, heading
+    return [(acts, tiles, faces) for acts, (_, tiles, _), faces in zip(actions, plan, headings)]
 
 
 entry = Entry()
