@@ -1,5 +1,9 @@
 """The scheduler that the judge of 2026 loads."""
 
+import os
+import sys
+import traceback
+
 from entry import entry
 
 
@@ -10,7 +14,12 @@ class pyTaskScheduler:  # noqa: N801 (the judge's name)
         self.env = None
 
     def initialize(self, preprocess_time_limit):
-        entry.initialize(self.env, 1e-3 * preprocess_time_limit)
+        try:
+            entry.initialize(self.env, 1e-3 * preprocess_time_limit)
+        except BaseException:
+            traceback.print_exc()
+            sys.stderr.flush()
+            os._exit(1)  # the judge would go on, and say nothing
 
     def plan(self, time_limit):
         return entry.schedule(self.env)
