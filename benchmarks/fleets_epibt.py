@@ -16,9 +16,9 @@ from .harness import Benchmark, Row, progress, told, with_data
 
 PEER = "EPIBT"  # the environment variable that holds the path of EPIBT's program `bin/main`
 BUDGET_S = 0.05  # of a step
-STEPS, LONG, QUICK = 1000, 2000, 100
+STEPS, QUICK = 1000, 100
 NAMES = ("TR23-random", "MR23-I-07")
-TEAMS = (200, 600, 800, 819)  # on the map of the latter
+TEAMS = {200: STEPS, 600: STEPS, 800: 2 * STEPS, 819: STEPS}  # on the map of the latter, 819 tiles: steps
 OWN = (200, 600)  # on a random map of our own
 SEED = 7  # of starts, errands and that map
 ERRANDS = 100  # of each agent, after which they repeat
@@ -27,15 +27,14 @@ MAP_TYPES = "RANDOM", "GAME"  # whose guidance EPIBT takes: drawn for the League
 
 def cases(context):
     """(instance, steps)"""
-    found = [published(name, context.data) for name in NAMES]
-    rng, free = np.random.default_rng(SEED), found[-1].free
+    found = [(published(name, context.data), STEPS) for name in NAMES]
+    rng, free = np.random.default_rng(SEED), found[-1][0].free
     tiles = np.argwhere(free)
-    for agents in TEAMS:
+    for agents, steps in TEAMS.items():
         starts, tasks = rng.permutation(tiles)[:agents], rng.choice(np.flatnonzero(free), ERRANDS * agents)
-        found.append(Instance(f"its map, {agents} agents", free, starts, tasks))
-    found += [replace(scattered(32, 32, n, 32 * 32, 0.2, SEED), name=f"our map, {n} agents") for n in OWN]
-    full = [LONG if len(instance.starts) > OWN[-1] else STEPS for instance in found]
-    return [(instance, QUICK if context.quick else steps) for instance, steps in zip(found, full, strict=True)]
+        found.append((Instance(f"its map, {agents} agents", free, starts, tasks), steps))
+    found += [(replace(scattered(32, 32, n, 32 * 32, 0.2, SEED), name=f"our map, {n} agents"), STEPS) for n in OWN]
+    return [(instance, QUICK if context.quick else steps) for instance, steps in found]
 
 
 def beside(context):

@@ -71,7 +71,8 @@ def rank_options(a, agents, options, values, lanes, rules, step_cost, ranked):
     """
     table, heading, tile = agents.table[a], agents.heading[a], agents.tile[a]
     first, last = options.first_step[table], options.first_step[table + 1]
-    slot, goal, headings = agents.slot[a], agents.goal[a], lanes.headings
+    slot, goal = agents.slot[a], agents.goal[a]
+    around = lanes.headings - 1  # 3 or 0: divisions would take longer than all the rest
     out = exits(tile, goal, slot, values, lanes)
     for step in range(first, last):
         parent = options.parent[step]
@@ -90,30 +91,26 @@ def rank_options(a, agents, options, values, lanes, rules, step_cost, ranked):
         if slot < 0:
             cost = options.moves[step]
         elif arrived < 0:
-            was, now = (heading + options.turn[parent]) % headings, (heading + options.turn[step]) % headings
+            was, now = (heading + options.turn[parent]) & around, (heading + options.turn[step]) & around
             cost += gain(there, was, here, now, slot, values, lanes, out)
             if here == goal and not rules.holding:
                 arrived = options.tick[step]
                 cost -= (rules.horizon - arrived) * lanes.unit
         step_cost[row, 0], step_cost[row, 1], step_cost[row, 2] = cost, step_cost[up, 1] + ticks * cost, arrived
-    count = np.int64(0)
-    for option in range(options.first_option[table], options.first_option[table + 1]):
-        row = options.leaf[option] - first
-        if step_cost[row, 0] != NO_OPTION:
-            cost = step_cost[row, 0] * FIRST_TIE + step_cost[row, 1]
-            count = _insert(ranked.option[a], ranked.cost[a], count, option, cost, options.track)
+    count, option, end = np.int64(0), options.first_option[table], options.first_option[table + 1]
+    while option < end:  # those of a track stand together; the cheapest stays
+        track, best, least = options.track[option], np.int32(-1), np.int64(0)
+        while option < end and options.track[option] == track:
+            row = options.leaf[option] - first
+            if step_cost[row, 0] != NO_OPTION:
+                cost = np.int64(step_cost[row, 0]) * FIRST_TIE + step_cost[row, 1]
+                if best < 0 or cost < least:
+                    best, least = np.int32(option), cost
+            option += 1
+        if best >= 0:
+            sort_in(count, best, least, ranked.option[a], ranked.cost[a])
+            count += 1
     ranked.length[a] = count
-
-
-@lean_njit
-def _insert(option_of, cost_of, count, option, cost, track):
-    """Put an option where it belongs; of each track only the cheapest stays. -> how many options there are"""
-    at = 0
-    while at < count and track[option_of[at]] != track[option]:
-        at += 1
-    if at == count or cost_of[at] > cost:
-        sort_in(at, option, cost, option_of, cost_of)
-    return max(count, at + 1)
 
 
 @lean_njit
@@ -330,6 +327,8 @@ def _may_be_pushed(a, square, state):
         return False
     if stacks.seen[a] == common.number and stacks.visits[a] >= MOST_VISITS:
         return False
+    if common.rows * common.cols == 1:
+        return True
     row, col = divmod(state.agents.tile[a], common.width)
     low, high = -common.margin, common.side + common.margin
     return low <= row - square.row < high and low <= col - square.col < high

@@ -43,8 +43,8 @@ class Window(NamedTuple):
     group: Group
     found: np.ndarray  # (2, WINDOW + 1) int32 tiles and headings of the path that was found last
     bucket: np.ndarray  # (MOST_COST,) int32 lists of nodes, by cost
-    node: np.ndarray  # (MOST_NODES, 7) int32 tile, heading, tick, cost to go, is the goal behind it?, from, next
-    seen: np.ndarray  # number of the search that has been at a tile near the start, a heading and a tick
+    node: np.ndarray  # (MOST_NODES, 8) int32 tile, heading, tick, cost to go, is the goal behind it?, from, next, place
+    seen: np.ndarray  # number of the search that has been at a place near the start, a heading and a tick
     number: np.ndarray  # (1,) int32 of the last search
 
 
@@ -64,7 +64,7 @@ def new_window(agents: Agents, tiles: int, headings: int) -> Window:
         *paths_of_standing(agents.tile, agents.heading, tiles, WINDOW, GROUP),
         found=np.zeros((2, WINDOW + 1), np.int32),
         bucket=np.full(MOST_COST, -1, np.int32),
-        node=np.zeros((MOST_NODES, 7), np.int32),
+        node=np.zeros((MOST_NODES, 8), np.int32),
         seen=np.zeros(side * side * headings * (WINDOW + 1) * 2, np.int32),
         number=np.zeros(1, np.int32),
     )
@@ -138,29 +138,27 @@ def _blocker(a, here, there, tick, reserved, following):
 
 
 @lean_njit
-def _search(a, alone, window, errands):
+def _search(a, alone, most, window, errands):
     """Find the cheapest path of agent a among those that are reserved, or, `alone`, as if there were none; it is
-    written to window.found. -> its cost, or NONE"""
+    written to window.found. -> its cost, or NONE where that is more than `most`"""
     agents, values, lanes, rules = errands
     node, bucket, reserved, headings = window.node, window.bucket, window.reserved, lanes.headings
     slot, goal = agents.slot[a], agents.goal[a]
     window.number[0] += 1
     number, side = window.number[0], 2 * WINDOW + 1
-    start_row, start_col = divmod(window.tile[a, 0], lanes.width)
     out = exits(window.tile[a, 0], goal, slot, values, lanes)
     node[0, 0], node[0, 1], node[0, 2], node[0, 3] = window.tile[a, 0], window.heading[a, 0], 0, 0
-    node[0, 4], node[0, 5], node[0, 6] = slot < 0, -1, -1
+    node[0, 4], node[0, 5], node[0, 6], node[0, 7] = slot < 0, -1, -1, WINDOW * side + WINDOW
     bucket[0] = 0
-    at, highest, many, last = 0, 0, 1, -1
+    at, highest, many, last, most = 0, 0, 1, -1, min(most, MOST_COST - 1)
     while at <= highest:
         k = bucket[at]
         if k < 0:
             at += 1
             continue
         bucket[at] = node[k, 6]
-        tile, heading, tick, left, arrived = node[k, 0], node[k, 1], node[k, 2], node[k, 3], node[k, 4]
-        row, col = divmod(tile, lanes.width)
-        place = (row - start_row + WINDOW) * side + col - start_col + WINDOW
+        tile, heading, tick, left = node[k, 0], node[k, 1], node[k, 2], node[k, 3]
+        arrived, place = node[k, 4], node[k, 7]
         state = ((place * headings + heading) * (WINDOW + 1) + tick) * 2 + arrived
         if window.seen[state] == number:
             continue
@@ -171,7 +169,7 @@ def _search(a, alone, window, errands):
         if many + 6 > MOST_NODES:
             break
         for action in range(-1, 6):  # wait, turn, move; of equal ones that looked at last goes first
-            there, turned, cost = tile, heading, 0
+            there, turned, cost, beside = tile, heading, 0, place
             if action == -1:
                 cost = 0 if arrived else int(WAIT * lanes.unit)
             elif action < 2:
@@ -185,7 +183,7 @@ def _search(a, alone, window, errands):
                 there = tile + ahead(direction, lanes.width)
                 if not lanes.free[there]:
                     continue
-                cost = lanes.forward[tile, direction]
+                cost, beside = lanes.forward[tile, direction], place + ahead(direction, side)
             if not alone and _blocker(a, tile, there, tick, reserved, rules.following) != NOBODY:
                 continue
             now, came = left, arrived
@@ -195,10 +193,10 @@ def _search(a, alone, window, errands):
                 now += gain(tile, heading, there, turned, slot, values, lanes, out)
                 came = int(there == goal)
             price = at + cost + now - left
-            if price >= MOST_COST:
+            if price > most:
                 continue
             node[many, 0], node[many, 1], node[many, 2], node[many, 3] = there, turned, tick + 1, now
-            node[many, 4], node[many, 5], node[many, 6] = came, k, bucket[price]
+            node[many, 4], node[many, 5], node[many, 6], node[many, 7] = came, k, bucket[price], beside
             bucket[price] = many
             many, highest = many + 1, max(highest, price)
     for price in range(highest + 1):
@@ -215,8 +213,8 @@ def _search(a, alone, window, errands):
 @lean_njit
 def _find_path(a, most, window, errands):
     """See `make_replan`."""
-    cost = _search(a, False, window, errands)
-    if cost > most:
+    cost = _search(a, False, most, window, errands)
+    if cost == NONE:
         return False
     for tick in range(WINDOW + 1):
         window.tile[a, tick], window.heading[a, tick] = window.found[0, tick], window.found[1, tick]
@@ -256,7 +254,7 @@ def _cost_of(a, window, errands):
 def _gather(seed, window, errands):
     """Fill the group with `seed` and agents in its way. -> its size"""
     agents, lanes, group = errands.agents, errands.lanes, window.group
-    if _search(seed, True, window, errands) == NONE:
+    if _search(seed, True, NONE, window, errands) == NONE:
         return 0
     size = join(seed, 0, GROUP, group)
     for tick in range(WINDOW):
