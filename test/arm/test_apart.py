@@ -21,7 +21,7 @@ DISC = """
 <limit lower="-1" upper="1" velocity="1" effort="1"/></joint>
 <joint name="{s}_y" type="prismatic"><parent link="{s}_slide"/><child link="{s}_disc"/><axis xyz="0 1 0"/>
 <limit lower="-1" upper="1" velocity="1" effort="1"/></joint>"""
-SETTINGS = rrt_connect.Settings(time_limit_s=120.0)
+SETTINGS = rrt_connect.Settings(time_limit_s=3600.0)
 APART_AT = np.array([-0.8, 0, 0.8, 0])  # one disc on the left, the other on the right
 SWAPPED = np.array([0.8, 0, -0.8, 0])
 

@@ -111,7 +111,7 @@ def test_planners_batches_and_inverse_kinematics_take_what_is_carried(tmp_path):
     checker, rng = checker_among(robot, problem), np.random.default_rng(3)
     q = rng.uniform(robot.lower, robot.upper, (500, robot.dof))
     free = q[checker.configurations_valid(q)][:8]
-    settings = rrt_connect.Settings(time_limit_s=20.0)
+    settings = rrt_connect.Settings(time_limit_s=3600.0)
     single = rrt_connect.solve(free[0], free[1], checker, settings)
     batch = rrt_connect.solve_batch(free[2:4], free[4:6], checker, settings)
     for result in (single, *batch):

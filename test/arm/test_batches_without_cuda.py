@@ -19,7 +19,7 @@ pytest.importorskip("numba_cuda", reason="numba-cuda is not installed: pip insta
 from gpu_planners.arm.planners.rrt_connect import cuda  # noqa: E402
 
 GREY = 1e-4  # metres from contact where float32 may decide either way
-RAW = rrt_connect.Settings(shortcut_rounds=0, range=0.3, max_samples=3000, time_limit_s=100.0)
+RAW = rrt_connect.Settings(shortcut_rounds=0, range=0.3, max_samples=3000, time_limit_s=3600.0)
 
 
 class OnHost(np.ndarray):

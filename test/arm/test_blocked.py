@@ -16,7 +16,7 @@ needs_gpu = pytest.mark.skipif(bool(cuda_problem()), reason=f"no CUDA device: {c
 URDF, SRDF = (Path(__file__).parents[2] / "urdf" / f"desk_arm.{kind}" for kind in ("urdf", "srdf"))
 WALLS = {"right": ([1.0, 0.02, 4.0], [0.65, 0, 0]), "left": ([1.0, 0.02, 4.0], [-0.65, 0, 0])}
 CEILING = {"ceiling": ([3.0, 3.0, 0.02], [0, 0, 0.8])}  # keeps the arm from passing above
-FEW = {"max_samples": 1500, "time_limit_s": 60.0}
+FEW = {"max_samples": 1500, "time_limit_s": 3600.0}
 PLANNERS = {"rrt_connect": rrt_connect, "rrt": rrt, "rrt_star": rrt_star, "prm": prm}
 
 
@@ -109,7 +109,7 @@ def test_upright_motion_names_the_bodies():
     checker, start, goal = split_room()
     robot = checker.robot
     rule = upright_motions.Upright(robot, "tool0", [0, 0, 1], [0, 0, 1], tolerance=3.0)
-    settings = upright_motions.Settings(max_samples=200, time_limit_s=60.0)
+    settings = upright_motions.Settings(max_samples=200, time_limit_s=3600.0)
     result = upright_motions.solve(start, goal, checker, rule, settings)
     assert result.status is Status.SAMPLES_EXHAUSTED and {"left", "right", "ceiling"} & set(result.blocked[0][:2])
 

@@ -235,7 +235,7 @@ def test_cuda_plans_as_the_cpu_does(at_a_post, kind):
     rig, checker, start, goals = at_a_post
     rules = {"plane": plane(rig.model, 0.4, 0.01)}
     rules["cup on a plane"] = all_of([down(rig.model, 0.1), plane(rig.model, 0.4, 0.02)])
-    rule, on_cuda, settings = rules[kind], checker.on("cuda"), rrt_connect.Settings(time_limit_s=60.0)
+    rule, on_cuda, settings = rules[kind], checker.on("cuda"), rrt_connect.Settings(time_limit_s=3600.0)
     results = [rrt_connect.solve(start, goals, on_cuda, settings, seed, constraints=rule) for seed in (0, 0, 1)]
     assert np.array_equal(results[0].path, results[1].path)
     results.append(rrt_connect.solve(start, goals, on_cuda, replace(settings, optimise_s=1.0), constraints=rule))
@@ -255,7 +255,7 @@ def test_a_start_on_the_edge_can_be_left():
     height = robot.link_poses(start)[TCP][0, 2, 3]
     rule = Position(robot, TCP, np.zeros(3), (-inf, -inf, height), (inf, inf, height + 0.5))
     assert abs(rule.excess(start[None])[0]) < 1e-9
-    result = rrt_connect.solve(start, goal, checker, rrt_connect.Settings(time_limit_s=60.0), constraints=rule)
+    result = rrt_connect.solve(start, goal, checker, rrt_connect.Settings(time_limit_s=3600.0), constraints=rule)
     assert result.solved, result.message
     assert (
         rule.excess(np.concatenate([np.linspace(a, b, 60) for a, b in zip(result.path, result.path[1:])])).max() < 1e-6
@@ -326,7 +326,7 @@ def test_around_a_post(at_a_post, kind):
     }
     rule = rules[kind]
     assert rule.satisfied(start[None])[0], rule.told(start)
-    result = rrt_connect.solve(start, goals, checker, rrt_connect.Settings(time_limit_s=60.0), constraints=rule)
+    result = rrt_connect.solve(start, goals, checker, rrt_connect.Settings(time_limit_s=3600.0), constraints=rule)
     assert result.solved, result.message
     path = result.path
     assert (path[0] == start).all() and np.allclose(path[-1], goals[result.goal_index])
@@ -348,7 +348,7 @@ def test_around_a_post(at_a_post, kind):
 
 def test_the_same_seed_gives_the_same_path(at_a_post):
     rig, checker, start, goals = at_a_post
-    rule, settings = plane(rig.model, 0.4, 0.02), rrt_connect.Settings(time_limit_s=60.0, shortcut_rounds=1)
+    rule, settings = plane(rig.model, 0.4, 0.02), rrt_connect.Settings(time_limit_s=3600.0, shortcut_rounds=1)
     first, second = (rrt_connect.solve(start, goals, checker, settings, 3, constraints=rule) for _ in range(2))
     assert first.solved and np.array_equal(first.path, second.path)
 
@@ -357,7 +357,7 @@ def test_further_searches_make_the_path_shorter(at_a_post):
     rig, checker, start, goals = at_a_post
     rule, settings = (
         all_of([down(rig.model, 0.1), plane(rig.model, 0.4, 0.02)]),
-        rrt_connect.Settings(time_limit_s=60.0),
+        rrt_connect.Settings(time_limit_s=3600.0),
     )
     first = rrt_connect.solve(start, goals, checker, settings, constraints=rule)
     for more in (
@@ -378,7 +378,7 @@ def test_further_searches_make_the_path_shorter(at_a_post):
 def test_batches_keep_it(at_a_post):
     """As single problems do; and a start that does not keep it touches no other problem."""
     rig, checker, start, goals = at_a_post
-    rule, settings = plane(rig.model, 0.4, 0.02), rrt_connect.Settings(time_limit_s=120.0)
+    rule, settings = plane(rig.model, 0.4, 0.02), rrt_connect.Settings(time_limit_s=3600.0)
     low = hand_down(checker, 0.45, -0.3, 0.3)[0]
     starts, ends = [start, low, *goals], [goals, goals, *[start] * len(goals)]
     results = rrt_connect.solve_batch(starts, ends, checker, settings, constraints=rule)
@@ -398,7 +398,7 @@ def test_rounded_corners_keep_it(at_a_post):
     robot = rig.model
     turned = Orientation(robot, TCP, np.diag([1.0, -1.0, -1.0]), (0.2, 0.2, 1.5))
     for rule in (all_of([down(robot, 0.1), plane(robot, 0.4, 0.02)]), turned):
-        result = rrt_connect.solve(start, goals, checker, rrt_connect.Settings(time_limit_s=60.0), constraints=rule)
+        result = rrt_connect.solve(start, goals, checker, rrt_connect.Settings(time_limit_s=3600.0), constraints=rule)
         assert result.solved, result.message
         limits = result.path, robot.velocity, robot.acceleration
         stops = time_parameterize(*limits, checker=checker)
@@ -422,7 +422,7 @@ def test_ends_that_do_not_keep_it_are_refused_in_words(at_a_post):
     refused = rrt_connect.solve(start, low, checker, constraints=rule)
     assert refused.status is Status.INVALID_GOAL and "goal 0 does not keep the constraints" in refused.message
     both = np.concatenate([low, goals])
-    result = rrt_connect.solve(start, both, checker, rrt_connect.Settings(time_limit_s=60.0), constraints=rule)
+    result = rrt_connect.solve(start, both, checker, rrt_connect.Settings(time_limit_s=3600.0), constraints=rule)
     assert result.solved and result.goal_index >= len(low)
 
 

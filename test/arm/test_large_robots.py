@@ -114,7 +114,7 @@ def test_plans_of_a_tree_are_free(tree):
     _, rig = tree
     checker, scene = among(rig, arm_sizes.boxes()), rig.coal_scene(arm_sizes.boxes())
     for start, goal in far_ends(checker, 2):
-        result = rrt_connect.solve(start, goal, checker, rrt_connect.Settings(shortcut_rounds=0, time_limit_s=60))
+        result = rrt_connect.solve(start, goal, checker, rrt_connect.Settings(shortcut_rounds=0, time_limit_s=3600.0))
         assert result.solved and scene.first_collision(result.path, spacing=0.002) is None
 
 
@@ -124,7 +124,7 @@ def test_motions_adapt_to_two_arms(baxter, batch):
     """Lengths that follow from the number of joints alone took five times as many samples, and rounds that gave both
     trees the same share eight times."""
     rig, problems = baxter
-    settings = rrt_connect.Settings(shortcut_rounds=0, searches=1, batch=batch, time_limit_s=60)
+    settings = rrt_connect.Settings(shortcut_rounds=0, searches=1, batch=batch, time_limit_s=3600.0)
     results = [rrt_connect.solve(one.start, one.goals, among(rig, one.obstacles), settings) for one in problems]
     assert all(result.solved for result in results)
     assert np.median([result.samples for result in results]) < 5000
@@ -150,7 +150,7 @@ class TestOnCuda:
     def test_plans_are_free(self, tree, together):
         _, rig = tree
         cpu, gpu = (among(rig, arm_sizes.boxes(), device) for device in ("cpu", "cuda"))
-        ends, settings = far_ends(cpu, 8), rrt_connect.Settings(time_limit_s=60)
+        ends, settings = far_ends(cpu, 8), rrt_connect.Settings(time_limit_s=3600.0)
         if together:
             starts, goals = zip(*ends, strict=True)
             results = rrt_connect.solve_batch(starts, goals, gpu, settings)
@@ -168,7 +168,7 @@ class TestOnCuda:
         rig, problems = baxter
         assert len(rig.model.self_collision_pairs) == 862  # which were too many
         assert_agree(rig, problems[0].obstacles, 20_000, 2000)
-        settings = rrt_connect.Settings(time_limit_s=60)
+        settings = rrt_connect.Settings(time_limit_s=3600.0)
         for problem in problems[:3]:
             result = rrt_connect.solve(problem.start, problem.goals, among(rig, problem.obstacles, "cuda"), settings)
             assert result.solved, result.message
@@ -187,7 +187,7 @@ class TestOnCuda:
         assert np.array_equal(free, larger.configurations_valid(q)) and 0 < free.sum() < len(q)
         assert np.array_equal(own.motions_valid(q[1:], q[:-1]), larger.motions_valid(q[1:], q[:-1]))
         for planner in (rrt_connect, rrt, prm):
-            settings = planner.Settings(time_limit_s=60.0)
+            settings = planner.Settings(time_limit_s=3600.0)
             paths = [planner.solve(*q[free][:2], checker, settings, seed=1).path for checker in (own, larger)]
             assert len(paths[0]) and np.array_equal(*paths), planner.__name__
         batches = [rrt_connect.solve_batch(q[free][:9], q[free][1:10], checker) for checker in (own, larger)]

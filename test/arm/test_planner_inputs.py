@@ -301,7 +301,7 @@ def test_a_connection_of_more_steps_than_there_may_be():
     free = np.ones((8, 8), dtype=bool)
     free[2:6, 2:6] = False
     checker = ImageChecker(free, (0.0, 0.0), (1e5, 1e5), "cpu")
-    result = rrt_connect.solve([1e3, 1e3], [9.9e4, 1e3], checker, rrt_connect.Settings(range=1e-3, time_limit_s=60))
+    result = rrt_connect.solve([1e3, 1e3], [9.9e4, 1e3], checker, rrt_connect.Settings(range=1e-3, time_limit_s=3600.0))
     assert result.solved and checker.motions_valid(result.path[:-1], result.path[1:]).all()
 
 

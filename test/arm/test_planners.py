@@ -76,7 +76,7 @@ def solve_all(robot, name, problems, planner, settings):
 @SHARES
 def test_rrt_connect_solves_panda_problems(shared_panda, every):
     problems = load_problems("panda")[::every]
-    costs = solve_all(shared_panda, "panda", problems, rrt_connect, rrt_connect.Settings(time_limit_s=60))
+    costs = solve_all(shared_panda, "panda", problems, rrt_connect, rrt_connect.Settings(time_limit_s=3600.0))
     assert len(costs) == 350 // every
     print(f"{len(costs)} solved, median length {np.median(costs):.2f} rad")
     assert np.median(costs) < 5.5
@@ -86,13 +86,13 @@ def test_rrt_connect_solves_panda_problems(shared_panda, every):
 @SHARES
 def test_rrt_connect_solves_ur5_problems(ur5, every):
     problems = load_problems("ur5")[::every]
-    assert len(solve_all(ur5, "ur5", problems, rrt_connect, rrt_connect.Settings(time_limit_s=60))) == 350 // every
+    assert len(solve_all(ur5, "ur5", problems, rrt_connect, rrt_connect.Settings(time_limit_s=3600.0))) == 350 // every
 
 
 @needs_data
 def test_prm_solves_problems(shared_panda):
     problems = [p for p in load_problems("panda") if p.family in ("box", "table_under_pick")][::15]
-    assert len(solve_all(shared_panda, "panda", problems, prm, prm.Settings(time_limit_s=60))) == len(problems) > 5
+    assert len(solve_all(shared_panda, "panda", problems, prm, prm.Settings(time_limit_s=3600.0))) == len(problems) > 5
 
 
 def solve_generated(robot, planner, settings, families=tuple(FAMILIES), seed=1):
@@ -112,12 +112,12 @@ def solve_generated(robot, planner, settings, families=tuple(FAMILIES), seed=1):
 
 @pytest.mark.parametrize("robot", [name if name != "baxter" else SLOW_BAXTER for name in robots.ROBOTS])
 def test_rrt_connect_solves_generated_problems(robot):
-    solve_generated(robot, rrt_connect, rrt_connect.Settings(time_limit_s=60))
+    solve_generated(robot, rrt_connect, rrt_connect.Settings(time_limit_s=3600.0))
 
 
 @pytest.mark.parametrize("robot", ["panda", "tiago", "gantry"])
 def test_prm_solves_generated_problems(robot):
-    solve_generated(robot, prm, prm.Settings(time_limit_s=60), families=("shelf", "table"))
+    solve_generated(robot, prm, prm.Settings(time_limit_s=3600.0), families=("shelf", "table"))
 
 
 @PLANNERS
@@ -134,7 +134,7 @@ def test_same_seed_same_path(panda, planner):
 )
 def test_other_settings_solve_as_well(settings):
     """Rounds of many samples are what CUDA takes."""
-    solve_generated("panda", rrt_connect, rrt_connect.Settings(time_limit_s=60, **settings))
+    solve_generated("panda", rrt_connect, rrt_connect.Settings(time_limit_s=3600.0, **settings))
 
 
 def test_a_batch_answers_each_problem(panda):
@@ -176,7 +176,7 @@ def test_restarts_find_shorter_paths(panda):
     checker = checker_among(panda, problem)
     once = rrt_connect.solve(problem.start, problem.goals, checker, seed=0)
     best = rrt_connect.solve(
-        problem.start, problem.goals, checker, rrt_connect.Settings(restarts=12, time_limit_s=60), seed=0
+        problem.start, problem.goals, checker, rrt_connect.Settings(restarts=12, time_limit_s=3600.0), seed=0
     )
     assert best.cost < once.cost and best.samples > once.samples
     assert best.history[0, 2] == once.cost and best.history[-1, 2] == best.cost
@@ -187,10 +187,10 @@ def test_the_time_to_optimise_is_kept_and_used(panda):
     _, problem = problem_of("panda", "cage", 1)
     query = problem.start, problem.goals, checker_among(panda, problem)
     once = rrt_connect.solve(*query, seed=1)
-    best = rrt_connect.solve(*query, rrt_connect.Settings(optimise_s=3.0, time_limit_s=60), seed=1)
+    best = rrt_connect.solve(*query, rrt_connect.Settings(optimise_s=3.0, time_limit_s=3600.0), seed=1)
     assert best.cost < once.cost and best.samples > once.samples and 3.0 <= best.time_s < 60
-    few = rrt_connect.solve(*query, rrt_connect.Settings(optimise_s=50.0, restarts=12, time_limit_s=60), seed=1)
-    as_many = rrt_connect.solve(*query, rrt_connect.Settings(restarts=12, time_limit_s=60), seed=1)
+    few = rrt_connect.solve(*query, rrt_connect.Settings(optimise_s=50.0, restarts=12, time_limit_s=3600.0), seed=1)
+    as_many = rrt_connect.solve(*query, rrt_connect.Settings(restarts=12, time_limit_s=3600.0), seed=1)
     assert np.array_equal(few.path, as_many.path) and few.samples == as_many.samples
 
 
@@ -199,7 +199,7 @@ def test_objective_time_takes_the_quickest_of_the_same_paths(panda):
     _, problem = problem_of("panda", "shelf", 0)
     query = problem.start, problem.goals, checker_among(panda, problem)
     for i, objective in enumerate(("length", "time")):
-        settings = rrt_connect.Settings(restarts=20, objective=objective, time_limit_s=60)
+        settings = rrt_connect.Settings(restarts=20, objective=objective, time_limit_s=3600.0)
         for seed in range(4):
             found = rrt_connect.solve(*query, settings, seed=seed)
             lengths[i, seed] = found.cost
@@ -223,7 +223,7 @@ def straight_or_around(gap):
 
 def test_no_restart_follows_a_path_that_cannot_get_shorter():
     query = straight_or_around(10)
-    once, again = (rrt_connect.solve(*query, rrt_connect.Settings(restarts=n, time_limit_s=60)) for n in (0, 50))
+    once, again = (rrt_connect.solve(*query, rrt_connect.Settings(restarts=n, time_limit_s=3600.0)) for n in (0, 50))
     assert again.solved and again.samples == once.samples and len(again.history) == 1
 
 
@@ -232,7 +232,7 @@ def test_no_restart_follows_the_time_limit(monkeypatch):
     few times."""
     asked = []
     monkeypatch.setattr(Query, "late", lambda query: bool(asked.append(None)) or len(asked) > 4)
-    query, settings = straight_or_around(15), rrt_connect.Settings(time_limit_s=60)
+    query, settings = straight_or_around(15), rrt_connect.Settings(time_limit_s=3600.0)
     result = rrt_connect.solve(*query, replace(settings, restarts=50))
     looks = len(asked)
     assert result.solved and looks <= 6 + os.cpu_count()  # threads work ahead
@@ -272,7 +272,7 @@ def test_first_samples_lie_near_the_start_and_the_goals_and_later_ones_anywhere(
 @pytest.mark.slow
 def test_rounds_that_grow_solve_as_well(monkeypatch):
     """As on CUDA: some small rounds, then larger ones."""
-    settings = rrt_connect.Settings(batch=16, shortcut_rounds=0, time_limit_s=60)
+    settings = rrt_connect.Settings(batch=16, shortcut_rounds=0, time_limit_s=3600.0)
     rig, problem = problem_of("panda", "box")
     checker = checker_among(rig.model, problem)
     rrt_connect.solve(problem.start, problem.goals, checker, replace(settings, max_samples=1))  # compiled

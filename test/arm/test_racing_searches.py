@@ -15,7 +15,7 @@ from gpu_planners.errors import SettingsError
 from gpu_planners.papers.dl14.image import ImageChecker
 
 START, GOAL = np.array([0.05, 0.95]), np.array([0.95, 0.05])
-PLAIN = rrt_connect.Settings(shortcut_rounds=0, time_limit_s=60.0)
+PLAIN = rrt_connect.Settings(shortcut_rounds=0, time_limit_s=3600.0)
 
 
 @pytest.fixture(scope="module")

@@ -235,7 +235,7 @@ def test_a_tray_is_carried_over_a_post(carried, kind):
         whole = all_of([JointRange(robot, {PANDAS[5]: (1.0, 3.5)}), rule])
     starts, goals = (q[whole.satisfied(q)] for q in (starts, goals))
     assert not checker.motions_valid(starts[:1], goals[:1])[0]
-    settings = rrt_connect.Settings(time_limit_s=60.0)
+    settings = rrt_connect.Settings(time_limit_s=3600.0)
     result = rrt_connect.solve(starts[0], goals, checker, settings, constraints=whole)
     assert result.solved, result.message
     assert (pair.off(sampled(result.path), rule.pose) <= TOLERANCES["thin"]).all()
@@ -257,7 +257,7 @@ def test_a_tray_is_carried_over_a_post(carried, kind):
 def test_both_hands_are_needed(carried):
     """Without the rule the planner tears the tray; one arm's joints alone move it little or not at all."""
     pair, checker, _, rule, starts, goals = carried
-    free = rrt_connect.solve(starts[0], goals, checker, rrt_connect.Settings(time_limit_s=60.0))
+    free = rrt_connect.solve(starts[0], goals, checker, rrt_connect.Settings(time_limit_s=3600.0))
     assert free.solved and pair.off(sampled(free.path), rule.pose)[:, 0].max() > 0.02
     torn = goals[0].copy()
     torn[:7] = starts[0][:7]
@@ -275,7 +275,7 @@ def test_baxter_carries_a_bar_among_posts(index):
     rig = rig_of("baxter")
     robot, among = arm_two_hands.bar_of(rig)
     problem = arm_two_hands.Problem(robot, index)
-    settings = rrt_connect.Settings(time_limit_s=120.0)
+    settings = rrt_connect.Settings(time_limit_s=3600.0)
     found = rrt_connect.solve(problem.start, problem.goals, problem.checker, settings, constraints=problem.rule)
     assert found.solved, found.message
     metres, angle = arm_two_hands.deviation(rig, found.path)
@@ -288,7 +288,7 @@ def test_baxter_carries_a_bar_among_posts(index):
 def test_cuda_plans_as_the_cpu_does(carried):
     """One problem on the whole device, the same twice, and many at once."""
     pair, checker, scene, rule, starts, goals = carried
-    on_cuda, settings = checker.on("cuda"), rrt_connect.Settings(time_limit_s=60.0)
+    on_cuda, settings = checker.on("cuda"), rrt_connect.Settings(time_limit_s=3600.0)
     results = [rrt_connect.solve(starts[0], goals, on_cuda, settings, seed, constraints=rule) for seed in (0, 0, 1)]
     assert np.array_equal(results[0].path, results[1].path)
     results.append(rrt_connect.solve(starts[0], goals, on_cuda, replace(settings, optimise_s=1.0), constraints=rule))

@@ -12,7 +12,7 @@ from gpu_planners.arm.motion import curve
 from gpu_planners.arm.trajectory import time_parameterize
 from gpu_planners.errors import SettingsError
 
-SETTINGS = rrt_connect.Settings(time_limit_s=20.0)
+SETTINGS = rrt_connect.Settings(time_limit_s=3600.0)
 
 
 def played(trajectory, count):

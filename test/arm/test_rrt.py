@@ -39,7 +39,7 @@ def test_paths_of_the_nine_link_arm(device, planner, batch):
 def test_paths_of_the_panda_are_free_by_coal(planner, family):
     pytest.importorskip("coal")
     rig, problem = problem_of("panda", family, 1)
-    settings = planner.Settings(max_samples=1500, time_limit_s=60, shortcut_rounds=0)
+    settings = planner.Settings(max_samples=1500, time_limit_s=3600.0, shortcut_rounds=0)
     result = planner.solve(problem.start, problem.goals, checker_among(rig.model, problem), settings)
     assert result.solved, result.message
     assert np.array_equal(result.path[0], problem.start)

@@ -33,7 +33,7 @@ def panda_at_a_table():
 
 
 def plan(checker, segments, **more):
-    settings = sequence.Settings(**{"time_limit_s": 60.0} | more)
+    settings = sequence.Settings(**{"time_limit_s": 3600.0} | more)
     return sequence.solve(READY, segments, checker, rrt_connect, settings, link=TCP)
 
 

@@ -82,7 +82,7 @@ def free_by_coal(trajectory, scene):
 def test_a_robot_that_moves_goes_over_to_another_motion(robot, family):
     rig, problem = problem_of(robot, family)
     model, checker = rig.model, checker_among(rig.model, problem)
-    settings, goal = rrt_connect.Settings(time_limit_s=20.0), np.atleast_2d(problem.goals)[0]
+    settings, goal = rrt_connect.Settings(time_limit_s=3600.0), np.atleast_2d(problem.goals)[0]
     first = timed(rrt_connect.solve(problem.start, goal, checker, settings, seed=0).path, checker)
     scene, blended = rig.coal_scene(problem.obstacles), 0
     for seed, share in enumerate((0.2, 0.45, 0.7)):

@@ -12,7 +12,7 @@ pinocchio_poses = pytest.importorskip("pinocchio_poses").pinocchio_poses
 
 TCP, DOWN = "panda_hand_tcp", (0.0, 0.0, -1.0)
 POST = {"type": "box", "name": "post", "size": [0.1, 0.1, 1.2], "position": [0.5, 0.0, 0.4], "quat_xyzw": [0, 0, 0, 1]}
-SETTINGS = upright.Settings(time_limit_s=60.0)
+SETTINGS = upright.Settings(time_limit_s=3600.0)
 
 
 def panda_at_a_post():
