@@ -101,6 +101,34 @@ def keep(dispatcher, missed=None):
     return dispatcher
 
 
+def keep_shared(dispatcher):
+    """Let a dispatcher of a function that kernels call keep its code here, with all that it calls, for kernels of other
+    processes -> the dispatcher. A wheel brings kernels alone."""
+    from . import inner_code_cuda
+
+    try:
+        cache = _Cache(dispatcher, None, lambda kept, context: kept)
+    except sources.NoSourceError:
+        return dispatcher
+    compile_it, context = dispatcher.compile_device, dispatcher.targetctx
+
+    def compile_once(types, return_type=None):
+        if types in dispatcher.overloads or making():
+            return compile_it(types, return_type)
+        try:
+            if found := cache.load_overload(types, context):
+                inner_code_cuda.take(dispatcher, found)
+            else:
+                result = compile_it(types, return_type)
+                cache.save(types, context.codegen(), lambda: inner_code_cuda.shared(result))
+        finally:
+            cache.release()
+        return dispatcher.overloads[types]
+
+    dispatcher.compile_device = compile_once
+    return dispatcher
+
+
 def is_kept(dispatcher, signature) -> bool:
     """Is the code for a signature there, of a dispatcher that `keep` returned?"""
     cache = dispatcher._cache
@@ -184,8 +212,9 @@ def _in_llvm(frame):
 class _Cache:
     """The cache of a function, as Numba's dispatchers use one."""
 
-    def __init__(self, dispatcher, missed):
-        self._dispatcher, self._missed, self._turns = dispatcher, missed, contextlib.ExitStack()
+    def __init__(self, dispatcher, missed, rebuilt=None):
+        self._dispatcher, self._missed, self._rebuilt = dispatcher, missed, rebuilt or _rebuilt
+        self._turns = contextlib.ExitStack()
         self.cache_path = str(code_folder())
         self.source = _source(dispatcher.py_func)  # now: the file may be edited before the function is compiled
         self._options = sorted(
@@ -213,17 +242,14 @@ class _Cache:
         return found
 
     def save_overload(self, signature, code):
+        self.save(signature, code.codegen, functools.partial(_reduced, code))
+
+    def save(self, signature, codegen, reduced):
+        """reduced() -> what pickle takes of the code; None: nothing is to be kept."""
         try:
-            own, _ = self._files(signature, code.codegen)
-            if open_to(own.parent):
-                return
-            if _is_cuda(code):
-                if making():
-                    with ThreadPoolExecutor(len(CAPABILITIES)) as threads:
-                        list(threads.map(code._codelibrary.get_cubin, map(_architecture, CAPABILITIES)))
-                _write(own, code._reduce_states())
-            elif not code.library.has_dynamic_globals and not any(not each.can_cache for each in code.lifted):
-                _write(own, code._reduce())
+            own, _ = self._files(signature, codegen)
+            if not open_to(own.parent) and (kept := reduced()) is not None:
+                _write(own, kept)
         except sources.NoSourceError:
             pass
         except OSError as error:
@@ -242,13 +268,7 @@ class _Cache:
             kept = pickle.loads(data[DIGEST_BYTES:])
         except Exception:  # there is none, or it is broken, which pickle has many words for
             return None
-        if isinstance(kept, dict):  # of CUDA
-            from numba.cuda.dispatcher import _Kernel
-
-            return _Kernel._rebuild(**kept)
-        from numba.core.compiler import CompileResult
-
-        return CompileResult._rebuild(context, *kept)
+        return self._rebuilt(kept, context)
 
     def release(self):
         """Let other processes go on that wait for this one."""
@@ -324,8 +344,26 @@ def _architecture(capability):
     return *capability, "a" if capability >= (9, 0) else ""
 
 
-def _is_cuda(code):
-    return hasattr(code, "_codelibrary")
+def _reduced(code):
+    """What pickle takes of a kernel of CUDA, or of code for the CPU; None: it is for this process alone."""
+    if hasattr(code, "_codelibrary"):
+        if making():
+            with ThreadPoolExecutor(len(CAPABILITIES)) as threads:
+                list(threads.map(code._codelibrary.get_cubin, map(_architecture, CAPABILITIES)))
+        return code._reduce_states()
+    if code.library.has_dynamic_globals or any(not each.can_cache for each in code.lifted):
+        return None
+    return code._reduce()
+
+
+def _rebuilt(kept, context):
+    if isinstance(kept, dict):  # of CUDA
+        from numba.cuda.dispatcher import _Kernel
+
+        return _Kernel._rebuild(**kept)
+    from numba.core.compiler import CompileResult
+
+    return CompileResult._rebuild(context, *kept)
 
 
 def _targets(codegen):

@@ -49,6 +49,14 @@ def lean_njit(function):
     return njit(function, _nrt=False)
 
 
+def shared_by_kernels(dispatcher):
+    """Let CUDA's code of a function that njit returned, with all that it calls, be compiled by one process for the
+    kernels of all -> the dispatcher. For what is large and the same in many kernels."""
+    if inner_code.FITS:
+        dispatcher.keep_for_kernels = code_cache.keep_shared
+    return dispatcher
+
+
 def cuda_jit(function=None, missed=None, **options):
     """numba.cuda.jit with the cache of the package; imports CUDA. Without fast mathematics: with its square roots and
     divisions the exact search calls pairs half a millimetre apart colliding. missed: see `code_cache.keep`"""

@@ -140,6 +140,7 @@ if FITS:
         def __init__(self, py_func, locals=None, targetoptions=None, pipeline_class=_EntryCompiler):
             super().__init__(py_func, locals, targetoptions, pipeline_class)
             self._inner = set()  # types of arguments
+            self.keep_for_kernels = lambda dispatcher: dispatcher  # what is done with its dispatcher on CUDA
 
         @functools.cached_property
         def _inner_compiler(self):
@@ -176,7 +177,7 @@ if FITS:
             """What kernels call: numba-cuda looks for this name, and makes a dispatcher itself if there is none."""
             from . import inner_code_cuda
 
-            return inner_code_cuda.device_function(self.py_func, self.targetoptions)
+            return self.keep_for_kernels(inner_code_cuda.device_function(self.py_func, self.targetoptions))
 
     def _jit(**options):
         """How Numba decorates an implementation that an @overload found for a function of ours."""

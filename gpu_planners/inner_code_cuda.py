@@ -5,24 +5,35 @@ modules for RRT-Connect's kernel, which consists of 297. Where it optimises as i
 all of that to PTX, looks for a few names in it and throws it away. It saves the texts with the kernel. Here each module
 is taken once, in the order of the calls; the names are looked for in the modules; texts are saved compressed.
 
+A function that all kernels need, with all that it calls, may be compiled by one process for all: its code can be taken
+from one process (`Shared`) to another.
+
 It also compiles a function for each constant that a caller passes, `certify` for a lane 0 and for lanes that it does
 not know. Here functions of the package get integers and booleans as such. Machine code stays the same byte for byte,
 since NVVM sees the constants, too.
 
-The first is done by the library of a kernel of ours, the second by our dispatchers: kernels and functions of others are
+All this is done by the library of a kernel of ours and by our dispatchers: kernels and functions of others are
 numba-cuda's own, also functions that ours call.
 
 This reaches into numba-cuda (tried: 0.30.4). Where a name is missing, dispatchers stay as they are.
 """
 
 import contextlib
+import copy
+import hashlib
 import pickle
+import re
 import zlib
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 try:
     from numba.core.types import BooleanLiteral, IntegerLiteral
     from numba.core.types.misc import unliteral
     from numba.cuda.codegen import CUDACodeLibrary, JITCUDACodegen
+    from numba.cuda.compiler import CUDACompileResult, cuda_compile_result
+    from numba.cuda.core.callconv import CUDACallConv
     from numba.cuda.core.compiler_lock import global_compiler_lock
     from numba.cuda.descriptor import cuda_target
     from numba.cuda.dispatcher import CUDADispatcher
@@ -34,6 +45,8 @@ try:
     )
 except ImportError:  # of another numba-cuda, or of none
     FITS = False
+
+_NAME = re.compile('@"([^"]+)"')  # of a function or global variable, in the text of a module
 
 if FITS:
 
@@ -61,6 +74,45 @@ if FITS:
             texts = zlib.compress(pickle.dumps(self.llvm_strs), 1)
             return super()._reduce_states() | {"llvm_strs": texts}
 
+    class _TakenLibrary(CUDACodeLibrary):
+        """The code of a function that another process has compiled."""
+
+        def __init__(self, codegen, module):
+            super().__init__(codegen, module.name)
+            self._module, self._finalized = module, True
+
+        @property
+        def modules(self):
+            return [library._module for library in _reached(self)]
+
+
+class Module(NamedTuple):
+    """What a library needs of a module that another process has made.
+
+    globals: the names that it declares or defines, in their order; functions: those that it defines; linked: the places
+    of the modules that it calls, in Shared.modules
+    """
+
+    name: str
+    text: str
+    globals: Mapping[str, None]
+    functions: tuple[SimpleNamespace, ...]
+    linked: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Shared(NamedTuple):
+    """The code of a function that kernels call, with all that it calls, for other processes.
+
+    modules: its own, a Module, first; signature, descriptor: of Numba's result of compiling it
+    """
+
+    modules: list[Module]
+    signature: Any
+    descriptor: Any
+
 
 def _reached(library):
     """A library and all that it links, once each, callers first."""
@@ -84,6 +136,61 @@ def _linked(library):
         return min(place.get(name, last) for name in functions)
 
     return sorted(library._linking_libraries, key=first)
+
+
+def shared(result: "CUDACompileResult") -> Shared | None:
+    """What Numba's compiling of a function that kernels call has led to, for other processes; None where it is more
+    than code.
+
+    Its functions get names that no other process gives: Numba numbers functions as it meets them.
+    """
+    libraries = _reached(result.library)
+    if any(each._linking_files or each.referenced_objects or each.use_cooperative for each in libraries):
+        return None
+    places = {library: number for number, library in enumerate(libraries)}
+    modules, own = [], {}
+    for library in libraries:
+        module = library._module
+        functions = [function for function in module.functions if not function.is_declaration]
+        for function in functions:
+            function.linkage = "linkonce_odr"  # as whoever links it would say
+            own[function.name] = ""
+        names = tuple(function.name for function in functions)
+        modules.append((library.name, str(module), tuple(module.globals), names, _linked(library)))
+    mark = hashlib.sha256("".join(module[1] for module in modules).encode()).hexdigest()[:12]
+    own = {name: f"{name}_{mark}" for name in own}
+
+    def named(name):
+        return own.get(name, name)
+
+    def taken(name, text, declared, functions, linked):
+        text = _NAME.sub(lambda found: f'@"{named(found[1])}"', text)
+        defined = tuple(SimpleNamespace(name=named(each), is_declaration=False) for each in functions)
+        return Module(name, text, dict.fromkeys(map(named, declared)), defined, tuple(places[each] for each in linked))
+
+    descriptor = copy.copy(result.fndesc)
+    descriptor.mangled_name = named(descriptor.mangled_name)
+    descriptor.typemap = descriptor.calltypes = descriptor.global_dict = descriptor.call_conv = None  # of this process
+    return Shared([taken(*module) for module in modules], result.signature, descriptor)
+
+
+def take(dispatcher: "CUDADispatcher", code: Shared) -> None:
+    """Let a dispatcher have what another process has compiled."""
+    context = dispatcher.targetctx
+    libraries = [_TakenLibrary(context.codegen(), module) for module in code.modules]
+    for library in libraries:
+        library._linking_libraries = {libraries[place] for place in library._module.linked}
+    code.descriptor.call_conv = CUDACallConv(context)
+    result = cuda_compile_result(
+        typing_context=dispatcher.typingctx,
+        target_context=context,
+        signature=code.signature,
+        fndesc=code.descriptor,
+        library=libraries[0],
+        objectmode=False,
+    )
+    dispatcher.overloads[code.signature.args] = result
+    context.insert_user_function(result.entry_point, result.fndesc, [result.library])
 
 
 @contextlib.contextmanager

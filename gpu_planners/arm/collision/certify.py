@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...device import lean_njit
+from ...device import lean_njit, shared_by_kernels
 from ...parallel.memory import item, set_item
 from ...parallel.team import any_lane, from_lane, greatest_lane, lane_count, lower, rank_lanes, sync_lanes, vote_lanes
 from ..geometry.poses import HALF, POSE, ZERO, identity, load, relative, store
@@ -79,6 +79,7 @@ def clear_speeds(scene, speeds, lane):
     sync_lanes()
 
 
+@shared_by_kernels
 @lean_njit
 def certify(ask, q, scene, scratch, lane):
     """How far back and ahead the configuration can move and stay free, of the motion parameter, at most what is asked.
