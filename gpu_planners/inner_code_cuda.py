@@ -20,6 +20,7 @@ This reaches into numba-cuda (tried: 0.30.4). Where a name is missing, dispatche
 
 import contextlib
 import copy
+import functools
 import hashlib
 import pickle
 import re
@@ -29,19 +30,23 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 try:
-    from numba.core.types import BooleanLiteral, IntegerLiteral
+    from numba.core.types import BooleanLiteral, Function, IntegerLiteral
     from numba.core.types.misc import unliteral
+    from numba.cuda.api import get_current_device
     from numba.cuda.codegen import CUDACodeLibrary, JITCUDACodegen
-    from numba.cuda.compiler import CUDACompileResult, cuda_compile_result
+    from numba.cuda.compiler import CUDACompiler, CUDACompileResult, compile_extra, cuda_compile_result
     from numba.cuda.core.callconv import CUDACallConv
     from numba.cuda.core.compiler_lock import global_compiler_lock
     from numba.cuda.descriptor import cuda_target
     from numba.cuda.dispatcher import CUDADispatcher
+    from numba.cuda.flags import CUDAFlags
+    from numba.cuda.target import CUDATypingContext
+    from numba.cuda.utils import numba_target_override
 
     FITS = (
         all(hasattr(CUDACodeLibrary, name) for name in ("modules", "llvm_strs", "get_asm_str", "_reduce_states"))
         and hasattr(JITCUDACodegen, "_library_class")
-        and hasattr(CUDADispatcher, "get_call_template")
+        and all(hasattr(CUDADispatcher, name) for name in ("get_call_template", "compile_device"))
     )
 except ImportError:  # of another numba-cuda, or of none
     FITS = False
@@ -84,6 +89,84 @@ if FITS:
         @property
         def modules(self):
             return [library._module for library in _reached(self)]
+
+    class _Flags(CUDAFlags):
+        """Numba-cuda's flags, which are compared 40,000 times for a kernel, by what was set."""
+
+        __slots__ = ()
+
+        def __hash__(self):
+            return hash(_Flags)
+
+        def __eq__(self, other):
+            return type(other) is _Flags and self._values == other._values
+
+        def values(self):
+            return self._values
+
+    class _Typing(CUDATypingContext):
+        """Numba-cuda's typing context, with all that it has, which notes how it found a function of Numba's called.
+
+        known: {(function, types of arguments): signature}, for functions that are compiled with the same options
+        """
+
+        def __init__(self, numbas):
+            vars(self).update(vars(numbas))
+            self.known = {}
+
+        def refresh(self):
+            """Kernels refresh numba-cuda's."""
+
+        def resolve_function_type(self, func, args, kws):
+            if kws or not isinstance(func, Function):
+                return super().resolve_function_type(func, args, kws)
+            key = func, tuple(args)
+            if key not in self.known:
+                self.known[key] = super().resolve_function_type(func, args, kws)
+            return self.known[key]
+
+    @functools.cache
+    def _typing():
+        return _Typing(cuda_target.typing_context)
+
+    class _InnerDispatcher(CUDADispatcher):
+        """Numba-cuda's dispatcher of a function that kernels call."""
+
+        known: dict[str, dict] = {}  # {options: of _Typing}
+
+        def compile_device(self, args, return_type=None):
+            if args not in self.overloads:
+                with self._compiling_counter, self._typing_context() as context:
+                    result = self._compile(context, args, return_type)
+                self.overloads[args] = result
+                result.target_context.insert_user_function(result.entry_point, result.fndesc, [result.library])
+            return self.overloads[args]
+
+        @contextlib.contextmanager
+        def _typing_context(self):
+            context = _typing()
+            before = context.known
+            context.known = self.known.setdefault(repr(sorted(self.targetoptions.items())), {})
+            try:
+                yield context
+            finally:
+                context.known = before
+
+        @global_compiler_lock
+        def _compile(self, context, args, return_type):
+            flags, fastmath = _Flags(), self.targetoptions.get("fastmath")
+            flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+            flags.error_model, flags.inline = "numpy", self.targetoptions.get("inline", "never")
+            flags.compute_capability, flags.max_registers = get_current_device().compute_capability, None
+            flags.nvvm_options = {"opt": 3 if self.targetoptions.get("opt") else 0, "fastmath": fastmath}
+            if fastmath:
+                flags.fastmath = fastmath
+            with numba_target_override():
+                result = compile_extra(
+                    context, self.targetctx, self.py_func, args, return_type, flags, {}, pipeline_class=CUDACompiler
+                )
+            result.library.finalize()
+            return result
 
 
 class Module(NamedTuple):
@@ -228,7 +311,7 @@ def device_function(py_func, options):
     """
     if not FITS:
         raise AttributeError
-    return without_constants(CUDADispatcher(py_func, {"debug": False, "opt": True} | options | {"device": True}))
+    return without_constants(_InnerDispatcher(py_func, {"debug": False, "opt": True} | options | {"device": True}))
 
 
 def without_constants(dispatcher):
