@@ -9,7 +9,7 @@ from walled_point import GOAL, START, walled
 
 from gpu_planners.arguments import names_of
 from gpu_planners.arm import Status
-from gpu_planners.arm.planners import prm, rrt_connect
+from gpu_planners.arm.planners import prm, query, rrt_connect
 from gpu_planners.arm.planners.result import path_length
 from gpu_planners.arm.planners.tree import rrt, rrt_star
 from gpu_planners.arm.spaces.interface import Checker, Robot
@@ -330,3 +330,18 @@ def test_a_foreign_checker_has_all_names_of_a_space(planner):
         checker.robot = Lacking(whole.robot, name)
         with pytest.raises(SettingsError, match=f"which has no robot.{name}; allowed"):
             planner.solve(START, GOAL, checker)
+
+
+@PLANNERS
+def test_nobody_looks_for_pairs_that_meet_in_order_to_warm_up(planner, monkeypatch):
+    """They would be compiled before the first plan."""
+    image, looked = np.ones((100, 100), dtype=bool), []
+    image[:, :5] = False
+    checker = ImageChecker(image, (0.0, 0.0), (1.0, 1.0))
+    assert not checker.configurations_valid(np.zeros((1, 2)))[0]
+    monkeypatch.setattr(query, "_warm", set())
+    monkeypatch.setattr(query, "_pairs", lambda checker, q: looked.append(q) or "")
+    assert planner.solve(START, GOAL, checker, planner.Settings(time_limit_s=30.0)).status in Status
+    assert not looked
+    assert planner.solve(np.zeros(2), GOAL, checker).status is Status.START_IN_COLLISION
+    assert looked
