@@ -25,57 +25,11 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from ...errors import RobotDescriptionError
-from ..collision.reach import carrying_levers
 from ..robot.model import RobotModel, poses_of_frames
 from ..robot.modified_dh import path_to_root
-from .parts import JointPart, PointPart, TiltPart, TurnPart, bent, peak, vector_rates
+from .parts import Chain, JointPart, PointPart, TiltPart, TurnPart, bent, peak, vector_rates
 
 AIM = 0.2  # of a tolerance: projected configurations have each coordinate within half of that
-
-
-class Chain:
-    """The frames that move one of two links and not the other, outermost first.
-
-    radius: metres from the origin of the link's frame, of the point that the levers are of
-    """
-
-    def __init__(self, robot: RobotModel, frames: np.ndarray, tip: int, radius: float) -> None:
-        self.frames, self.tip, rows = frames, tip, robot.frames[frames]
-        self.joints, self.slides = rows["joint"], rows["prismatic"]
-        self.multipliers = rows["multiplier"]
-        self.columns = np.zeros((len(rows), robot.dof))
-        self.columns[np.arange(len(rows)), rows["joint"]] = rows["multiplier"]
-        carrying = carrying_levers(robot, tip, radius)
-        known = {int(frame): lever for frame, lever in zip(carrying.frames, carrying.lever)}
-        self.levers = np.array([known[int(frame)] for frame in frames])
-
-    def turns(self, moves: np.ndarray) -> np.ndarray:
-        """(N, F) rad by which each frame turns at most, of joints that move by |dq| (N, dof)."""
-        return moves[:, self.joints] * np.abs(self.multipliers * ~self.slides)
-
-    def bends(self, moves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(N,) bounds of the second and the third derivative of the point."""
-        turns, ways = self.turns(moves), moves[:, self.joints] * np.abs(self.multipliers) * self.levers
-        outer = np.cumsum(turns, axis=1) - turns
-        second = (ways * (turns + 2 * outer)).sum(axis=1)
-        return second, (ways * (turns**2 + 3 * turns * outer + 3 * outer**2)).sum(axis=1)
-
-    def speeds(self, poses: np.ndarray, p: np.ndarray) -> np.ndarray:
-        """(N, F, 3) by how much each frame moves points p (N, 3). poses: (N, all frames, 4, 4)"""
-        own = poses[:, self.frames]
-        axes = own[:, :, :3, 2]
-        return np.where(self.slides[:, None], axes, np.cross(axes, p[:, None] - own[:, :, :3, 3]))
-
-    def axes(self, poses: np.ndarray) -> np.ndarray:
-        """(N, F, 3) by how much each frame turns the link."""
-        return np.where(self.slides[:, None], 0.0, poses[:, self.frames][:, :, :3, 2])
-
-    def acceleration(self, poses: np.ndarray, p: np.ndarray, way: np.ndarray) -> np.ndarray:
-        """(N, 3) second derivative of points p (N, 3) along joint motions (N, dof)."""
-        rates = (way[:, self.joints] * self.multipliers)[:, :, None]
-        moved, turned = rates * self.speeds(poses, p), rates * self.axes(poses)
-        inner = moved[:, ::-1].cumsum(axis=1)[:, ::-1] - moved
-        return np.cross(turned, moved + 2 * inner).sum(axis=1)
 
 
 class PairPart:
@@ -163,8 +117,7 @@ class PlacePart(PairPart):
     @property
     def rates(self) -> np.ndarray:
         """(2, dof) by how much x changes at most for a unit of each joint, by way of each link."""
-        one = np.eye(self.robot.dof)
-        return np.array([one[:, c.joints] @ (np.abs(c.multipliers) * c.levers) for c in self.chains])
+        return np.array([chain.rates() for chain in self.chains])
 
     def along(self, q: np.ndarray, way: np.ndarray) -> np.ndarray:
         way = way / np.maximum(np.abs(way).sum(axis=1), 1e-12)[:, None]

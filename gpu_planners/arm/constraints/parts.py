@@ -41,32 +41,75 @@ def peak(a: np.ndarray, b: np.ndarray, K: np.ndarray) -> np.ndarray:
     return np.where(np.abs(b - a) < K, inside, np.maximum(a, b))
 
 
-class LinkPart:
-    """What parts that watch a link share. Measures come with the Jacobian that the part's slopes are by."""
+class Chain:
+    """Frames that move a link, outermost first: all that do, or those that do not move another link too.
 
-    def __init__(self, robot: RobotModel, link: str) -> None:
-        self.robot, self.link = robot, link
-        self.tip = Tip(robot, link)
+    tip: frame that carries the link; radius: metres from its origin, of the point that the levers are of
+    """
+
+    def __init__(self, robot: RobotModel, frames: np.ndarray, tip: int, radius: float) -> None:
+        self.frames, self.tip, rows = frames, tip, robot.frames[frames]
+        self.joints, self.slides = rows["joint"], rows["prismatic"]
+        self.multipliers = rows["multiplier"]
+        self.columns = np.zeros((len(rows), robot.dof))
+        self.columns[np.arange(len(rows)), rows["joint"]] = rows["multiplier"]
+        carrying = carrying_levers(robot, tip, radius)
+        known = {int(frame): lever for frame, lever in zip(carrying.frames, carrying.lever)}
+        self.levers = np.array([known[int(frame)] for frame in frames])
+
+    def turns(self, moves: np.ndarray) -> np.ndarray:
+        """(N, F) rad by which each frame turns at most, of joints that move by |dq| (N, dof)."""
+        return moves[:, self.joints] * np.abs(self.multipliers * ~self.slides)
+
+    def rates(self) -> np.ndarray:
+        """(dof,) metres that the point moves at most for a unit of each joint."""
+        return np.eye(self.columns.shape[1])[:, self.joints] @ (np.abs(self.multipliers) * self.levers)
+
+    def bends(self, moves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(N,) bounds of the second and the third derivative of the point."""
+        turns, ways = self.turns(moves), moves[:, self.joints] * np.abs(self.multipliers) * self.levers
+        outer = np.cumsum(turns, axis=1) - turns
+        second = (ways * (turns + 2 * outer)).sum(axis=1)
+        return second, (ways * (turns**2 + 3 * turns * outer + 3 * outer**2)).sum(axis=1)
+
+    def speeds(self, poses: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """(N, F, 3) by how much each frame moves points p (N, 3). poses: (N, all frames, 4, 4)"""
+        own = poses[:, self.frames]
+        axes = own[:, :, :3, 2]
+        return np.where(self.slides[:, None], axes, np.cross(axes, p[:, None] - own[:, :, :3, 3]))
+
+    def axes(self, poses: np.ndarray) -> np.ndarray:
+        """(N, F, 3) by how much each frame turns the link."""
+        return np.where(self.slides[:, None], 0.0, poses[:, self.frames][:, :, :3, 2])
+
+    def acceleration(self, poses: np.ndarray, p: np.ndarray, way: np.ndarray) -> np.ndarray:
+        """(N, 3) second derivative of points p (N, 3) along joint motions (N, dof)."""
+        rates = (way[:, self.joints] * self.multipliers)[:, :, None]
+        moved, turned = rates * self.speeds(poses, p), rates * self.axes(poses)
+        inner = moved[:, ::-1].cumsum(axis=1)[:, ::-1] - moved
+        return np.cross(turned, moved + 2 * inner).sum(axis=1)
+
+
+class LinkPart:
+    """What parts that watch a link share. Measures come with the Jacobian that the part's slopes are by.
+
+    radius: metres from the origin of the frame that carries the link, of the point that is watched
+    """
+
+    def __init__(self, robot: RobotModel, link: str, radius: float = 0.0) -> None:
+        self.robot, self.link, self.tip = robot, link, Tip(robot, link)
         index = robot.link_index(link)
         self.frame, self.T_frame_link = int(robot.link_frame[index]), robot.T_frame_link[index]
-        rows = robot.frames[self.tip.frames]
-        self._joints, self._slides = rows["joint"], rows["prismatic"]
-        self._rates = np.abs(rows["multiplier"])
-        self._columns = np.zeros((len(rows), robot.dof))
-        self._columns[np.arange(len(rows)), rows["joint"]] = rows["multiplier"]
+        self.chain = Chain(robot, self.tip.frames, self.frame, radius)
 
     def _placed(self, q):
-        """(N, F, 4, 4) poses of the frames that carry the link, and (N, 4, 4) its own."""
+        """Poses (N, all frames, 4, 4) of the frames that carry the link, and (N, 4, 4) its own."""
         poses = poses_of_frames(self.robot, q, self.tip.frames)
-        return poses[:, self.tip.frames], poses[:, self.frame] @ self.T_frame_link
-
-    def _turns(self, moves):
-        """(N, F) rad by which each frame turns at most, of joints that move by |dq| (N, dof)."""
-        return moves[:, self._joints] * (self._rates * ~self._slides)
+        return poses, poses[:, self.frame] @ self.T_frame_link
 
     def _turned(self, moves):
-        """(N,) rad by which the link turns at most."""
-        return self._turns(moves).sum(axis=1)
+        """(N,) rad by which the link turns at most, of joints that move by |dq| (N, dof)."""
+        return self.chain.turns(moves).sum(axis=1)
 
     @property
     def rates(self) -> np.ndarray:
@@ -75,25 +118,22 @@ class LinkPart:
 
     def _spin(self, poses):
         """(N, 3, dof) angular velocity of the link for a unit of each joint, root frame."""
-        axes = np.where(self._slides[:, None], 0.0, poses[:, :, :3, 2])
-        return axes.transpose(0, 2, 1) @ self._columns
+        return self.chain.axes(poses).transpose(0, 2, 1) @ self.chain.columns
 
 
 class PointPart(LinkPart):
     """A point of a link in one of some volumes. x: (3,) metres, root frame"""
 
     def __init__(self, robot: RobotModel, link: str, point: np.ndarray, volumes: tuple[Volume, ...]) -> None:
-        super().__init__(robot, link)
+        index = robot.link_index(link)
+        in_frame = robot.T_frame_link[index, :3, :3] @ point + robot.T_frame_link[index, :3, 3]
+        super().__init__(robot, link, float(np.linalg.norm(in_frame)))
         self.point, self.volumes, self._region = point, volumes, Volumes(volumes)
-        in_frame = self.T_frame_link[:3, :3] @ point + self.T_frame_link[:3, 3]
-        levers = carrying_levers(robot, self.frame, float(np.linalg.norm(in_frame)))
-        order = {int(frame): lever for frame, lever in zip(levers.frames, levers.lever)}
-        self.levers = np.array([order[int(frame)] for frame in self.tip.frames])
 
     @property
     def rates(self) -> np.ndarray:
         """(dof,) by how much x changes at most for a unit of each joint."""
-        return np.eye(self.robot.dof)[:, self._joints] @ (self._rates * self.levers)
+        return self.chain.rates()
 
     def measure(self, q: np.ndarray) -> np.ndarray:
         T = self._placed(q)[1]
@@ -102,17 +142,13 @@ class PointPart(LinkPart):
     def measure_and_slope(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         poses, T = self._placed(q)
         p = T[:, :3, :3] @ self.point + T[:, :3, 3]
-        axes = poses[:, :, :3, 2]
-        ways = np.where(self._slides[:, None], axes, np.cross(axes, p[:, None] - poses[:, :, :3, 3]))
-        return p, ways.transpose(0, 2, 1) @ self._columns
+        return p, self.chain.speeds(poses, p).transpose(0, 2, 1) @ self.chain.columns
 
     def excess(self, x: np.ndarray) -> np.ndarray:
         return self._region.outside(x).max(axis=2).min(axis=0)
 
     def bound(self, moves: np.ndarray, a: np.ndarray, b: np.ndarray, spare: float = 0.0) -> np.ndarray:
-        turns, rates = self._turns(moves), moves[:, self._joints] * self._rates
-        outer = np.cumsum(turns, axis=1) - turns  # frames come outermost first
-        K = (rates * self.levers * (turns + 2 * outer)).sum(axis=1) / 2
+        K = self.chain.bends(moves)[0] / 2
         return peak(self._region.outside(a), self._region.outside(b), K[:, None]).max(axis=2).min(axis=0) + spare
 
     def pull(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -132,6 +168,7 @@ class TiltPart(LinkPart):
     def __init__(self, robot: RobotModel, link: str, axis: np.ndarray, direction: np.ndarray, tolerance: float) -> None:
         super().__init__(robot, link)
         self.axis, self.direction, self.tolerance = axis, direction, tolerance
+        self.margin = min(MARGIN * tolerance, MOST_MARGIN)
 
     def measure(self, q: np.ndarray) -> np.ndarray:
         return self._placed(q)[1][:, :3, :3] @ self.axis
@@ -153,8 +190,7 @@ class TiltPart(LinkPart):
         across = np.cross(self.direction, x)
         sines = np.linalg.norm(across, axis=1)[:, None]
         slopes = across / np.maximum(sines, STRAIGHT)
-        margin = min(MARGIN * self.tolerance, MOST_MARGIN)
-        return self.excess(x)[:, None], np.full((len(x), 1), margin), slopes[:, None]
+        return self.excess(x)[:, None], np.full((len(x), 1), self.margin), slopes[:, None]
 
     def told(self, q: np.ndarray) -> str:
         tilt = float(self.tilts(self.measure(q[None]))[0])
@@ -201,6 +237,7 @@ class TurnPart(LinkPart):
     ) -> None:
         super().__init__(robot, link)
         self.R_link_frame, self.wanted, self.tolerances, self.euler = R_link_frame, wanted, tolerances, euler
+        self.margins = np.minimum(MARGIN * tolerances, MOST_MARGIN)
         # the middle Euler angle never exceeds a quarter turn
         self.limited = np.flatnonzero(tolerances < [np.pi, np.pi / 2 if euler else np.pi, np.pi])
         free = np.setdiff1d(np.arange(3), self.limited)
@@ -265,8 +302,7 @@ class TurnPart(LinkPart):
         angles, some = self.angles(x), self.limited
         values = np.abs(angles[:, some]) - self.tolerances[some]
         slopes = np.sign(angles)[:, :, None] * (_euler_rates(angles) if self.euler else vector_rates(angles))
-        margins = np.minimum(MARGIN * self.tolerances[some], MOST_MARGIN)
-        return values, np.broadcast_to(margins, values.shape), slopes[:, some]
+        return values, np.broadcast_to(self.margins[some], values.shape), slopes[:, some]
 
     def told(self, q: np.ndarray) -> str:
         angles = self.angles(self.measure(q[None]))[0]

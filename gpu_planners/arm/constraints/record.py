@@ -16,7 +16,6 @@ from ..collision.reach import carrying_levers, joint_ranges, skin
 from ..spaces.interface import Packed
 from .pair import AttitudePart, PairPart, Part, PlacePart
 from .parts import JointPart, PointPart, TiltPart, TurnPart
-from .volume import MARGIN, MOST_MARGIN
 
 POINT, TILT, VECTOR, EULER, JOINT, PLACE, ATTITUDE = range(7)  # kinds of parts
 WHOLE = 32  # records are so many numbers long, or twice, ...: scenes begin where memory is read in one go
@@ -88,17 +87,15 @@ def packed_rule(parts: tuple[Part, ...], origin: np.ndarray) -> Packed:
 def _record(part, origin, ints, floats):
     """-> kind, frame, number, extra and numbers of a part; its volumes are added to ints and floats."""
     if isinstance(part, JointPart):
-        centre, margin = part.centre, part.margin
-        return JOINT, part.joint, int(part.endless), 0, [part.lower, part.upper, centre, margin]
+        return JOINT, part.joint, int(part.endless), 0, [part.lower, part.upper, part.centre, part.margin]
     if isinstance(part, PairPart):
         return _pair(part, origin)
     R = part.T_frame_link[:3, :3]
     if isinstance(part, TiltPart):
-        margin = min(MARGIN * part.tolerance, MOST_MARGIN)
-        return TILT, part.frame, 0, 0, [*R @ part.axis, *part.direction, part.tolerance, margin]
+        return TILT, part.frame, 0, 0, [*R @ part.axis, *part.direction, part.tolerance, part.margin]
     if isinstance(part, TurnPart):
-        margins = np.minimum(MARGIN * part.tolerances, MOST_MARGIN)
-        numbers = [*(R @ part.R_link_frame).ravel(), *part.wanted.T.ravel(), *np.minimum(part.tolerances, 10), *margins]
+        rotations = *(R @ part.R_link_frame).ravel(), *part.wanted.T.ravel()
+        numbers = [*rotations, *np.minimum(part.tolerances, 10), *part.margins]
         bits, cone = sum(1 << int(k) for k in part.limited), -1 if part.cone is None else part.cone
         return EULER if part.euler else VECTOR, part.frame, bits, cone, numbers
     records = []
@@ -110,7 +107,7 @@ def _record(part, origin, ints, floats):
     extra = len(ints)
     ints += records
     levers = np.zeros(len(part.robot.frames))
-    levers[part.tip.frames] = part.levers * ROUND_UP
+    levers[part.chain.frames] = part.chain.levers * ROUND_UP
     point = R @ part.point + part.T_frame_link[:3, 3]
     return POINT, part.frame, len(part.volumes), extra, [*point, *levers]
 
