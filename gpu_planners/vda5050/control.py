@@ -81,7 +81,7 @@ class FleetControl:
         self._fresh = Event()  # the broker is there again
         topics = [(f"{one}/{major}/+/+/{topic}", 1) for one, major in self._levels for topic in TOPICS]
         topics.append((f"{speaking.topic}/errands", 1))
-        self.broker = Broker(address, f"{speaking.topic}-control", topics, connected=self._greet, lasting=True)
+        self.broker = Broker(address, f"{speaking.topic}-control", topics, connected=self._fresh.set, lasting=True)
         self.telling = Telling(self.broker, self.fleet, self.errands, speaking, rules.silent_after_s)
         self.charging = Charging(self.tasks, self.fleet, self.telling, speaking.answer_s)
         self.take_zones(zones)
@@ -97,9 +97,6 @@ class FleetControl:
     def close(self) -> None:
         self.broker.close()
         self.tasks.close()
-
-    def _greet(self):
-        self._fresh.set()
 
     # ---- the map ----
 
@@ -207,7 +204,7 @@ class FleetControl:
                 raise MessageError(f"there are {len(self.vehicles)} vehicles; allowed: {self.rules.max_agents}")
             tolerance = self.rules.tolerance * self.layout.grid.resolution
             composer = Composer(version, self.layout, tolerance, self.speaking.most_nodes, self.rules.fleet.size)
-            known = self.vehicles[id] = Vehicle(id, version, level, composer, composer.size)
+            known = self.vehicles[id] = Vehicle(id, version, level, composer)
             self._fit.clear()
             self.telling.ask(known, "factsheetRequest", now)
             self.telling.ask(known, "stateRequest", now)
@@ -218,14 +215,13 @@ class FleetControl:
         sheet, size, resolution = vehicle.factsheet, self.rules.fleet.size, self.layout.grid.resolution
         side = max(sheet.width, sheet.length) / resolution + 2 * self.rules.clearance
         side = min(side, 3.0 * MOST_SIZE)  # of whatever it says, so much is too much
-        vehicle.size = size + 2 * max(0, math.ceil((side - size) / 2 - 1e-9))  # its node stays in its middle
-        vehicle.composer.size = vehicle.size
+        vehicle.composer.size = size + 2 * max(0, math.ceil((side - size) / 2 - 1e-9))  # its node stays in its middle
         vehicle.faults.pop("size", None)
-        if vehicle.size > MOST_SIZE:
+        if vehicle.composer.size > MOST_SIZE:
             vehicle.faults["size"] = (
-                f"is {sheet.length:g} x {sheet.width:g} m, which takes {vehicle.size} tiles of {resolution:g} m with "
-                f"the clearance of {self.rules.clearance:g} tiles on each side; allowed: {MOST_SIZE}; it is not sent "
-                "anywhere"
+                f"is {sheet.length:g} x {sheet.width:g} m, which takes {vehicle.composer.size} tiles of {resolution:g} "
+                f"m with the clearance of {self.rules.clearance:g} tiles on each side; allowed: {MOST_SIZE}; it is not "
+                "sent anywhere"
             )
         fastest = FASTEST * resolution / (self.rules.step_s * self.rules.fleet.ticks_per_move)
         vehicle.faults.pop("speed", None)
@@ -248,7 +244,8 @@ class FleetControl:
             vehicle = self.vehicles[id]
             state, told = vehicle.state, self.fleet.told(id)
             fault = self._place_fault(state)
-            point = None if fault else self._point(state)
+            placed = state.pose[:2] if state.pose else self.layout.tile(state.last[0])
+            point = None if fault else placed if state.pose else self.layout.point(placed)
             if state.mode not in KEEPS_ORDER:
                 self._leave(vehicle, point, f"is in mode {state.mode}: people move it, others keep away from it")
                 continue
@@ -256,14 +253,16 @@ class FleetControl:
                 vehicle.cancelling = False
                 if told is not None:
                     self.fleet.withdraw([id])
-            if told is not None and state.base and point and self._is_astray(point, told.tiles):
-                vehicle.cancelling = True  # before the fleet takes it to stand there
+            if told is not None and state.base and point:
+                off = np.abs(self.layout.grid.centres_of(told.tiles)[:, :2] - point).max(axis=1)
+                if off.min() > self.layout.grid.resolution:
+                    vehicle.cancelling = True  # before the fleet takes it to stand there
             if told is None and (state.base or state.horizon):
                 vehicle.cancelling = True  # whatever drives it, it is not this fleet
                 self._stand_aside(id, point)
                 continue
-            joined = self.fleet.size_of(id) if told is not None else vehicle.size
-            if "size" in vehicle.faults or joined != vehicle.size:  # it comes again when it stands
+            joined = self.fleet.size_of(id) if told is not None else vehicle.composer.size
+            if "size" in vehicle.faults or joined != vehicle.composer.size:  # it comes again when it stands
                 self._leave(vehicle, point, "")
                 continue
             self.fleet.free([id])
@@ -281,16 +280,11 @@ class FleetControl:
             # a vehicle turns when it drives on: the fleet sees that it has turned when it has moved
             yaws.append(state.pose[2] if state.pose and told is None else math.nan)
             stamps.append(state.stamp)
-            sizes.append(vehicle.size)
+            sizes.append(vehicle.composer.size)
         if ids:
             where = np.array(points, float), np.array(yaws, float)
             given = ids, *where, np.full(len(ids), now), faults, np.array(stamps)
             self.fleet.take_states(*given, np.array(sizes, np.int64))
-
-    def _is_astray(self, point, tiles):
-        """Is a vehicle farther than a tile from all tiles where it may be?"""
-        off = self.layout.grid.centres_of(tiles)[:, :2] - point
-        return np.abs(off).max(axis=1).min() > self.layout.grid.resolution
 
     def _place_fault(self, state):
         if state.pose and not state.localised:
@@ -300,9 +294,6 @@ class FleetControl:
         if not state.pose and self.layout.tile(state.last[0]) is None:
             return f"it tells no position, and its last node {state.last[0]!r} is none of the layout"
         return ""
-
-    def _point(self, state):
-        return state.pose[:2] if state.pose else self.layout.point(self.layout.tile(state.last[0]))
 
     def _leave(self, vehicle, point, why):
         """A vehicle is no agent of the fleet now; others keep away from where it is."""
@@ -317,7 +308,7 @@ class FleetControl:
 
     def _stand_aside(self, id, point):
         if point is not None:
-            self.fleet.take_occupied([id], np.array([point], float), {}, np.array([self.vehicles[id].size]))
+            self.fleet.take_occupied([id], np.array([point], float), {}, np.array([self.vehicles[id].composer.size]))
 
     # ---- errands ----
 
@@ -455,7 +446,10 @@ class FleetControl:
     def status(self) -> dict[str, Any]:
         """Vehicles, errands that are not over or were so lately, and what is wrong, as JSON has it."""
         return {
-            "vehicles": {id: vehicle.told(self._does(id)) for id, vehicle in self.vehicles.items()},
+            "vehicles": {
+                id: vehicle.told(errand.id if (errand := self.errands.of(id)) else self.charging.stays.get(id, ""))
+                for id, vehicle in self.vehicles.items()
+            },
             "errands": {id: errand.told(self.layout) for id, errand in self.errands.by_id.items()},
             "doors": self._doors(),
             "faults": [*self.all_faults()],
@@ -466,10 +460,6 @@ class FleetControl:
         """{doorId: is it asked to be open, is it open?}"""
         doors, wanted = self.fleet.doors, set(self.fleet.wanted_doors())
         return {name: {"wanted": name in wanted, "open": name in doors.open} for name in (doors.tiles if doors else ())}
-
-    def _does(self, id):
-        errand = self.errands.of(id)
-        return errand.id if errand else self.charging.stays.get(id, "")
 
     def all_faults(self) -> Iterable[str]:
         yield from self.faults.values()

@@ -24,6 +24,7 @@ from ..grid.maps.grid_map import GridMap
 from .messages import MessageError, checked, timestamp
 
 LIF_VERSION = "1.0.0"
+ANY = "any"  # vehicleTypeId of what is written
 MOST_BYTES = 1 << 28
 OFF = 0.05  # of a tile, that a node may be off the raster
 NEARLY = 1.05  # times the shortest edge: edges of one tile
@@ -244,12 +245,12 @@ def _straight(name, start, end):
     ]
 
 
-def write_lif(path: str | os.PathLike, layout: Layout, vehicle_types: tuple[str, ...] = ("any",)) -> None:
+def write_lif(path: str | os.PathLike, layout: Layout) -> None:
     """Write a layout as LIF: a node for each free tile, an edge for each move that may be made."""
     free, nodes, edges = layout.grid.costs > 0, [], []
     for row, col in np.argwhere(free).tolist():
         name, (x, y) = layout.name((row, col)), layout.point((row, col))
-        kinds = [{"vehicleTypeId": kind, "actions": []} for kind in vehicle_types]
+        kinds = [{"vehicleTypeId": ANY, "actions": []}]
         position = {"x": round(x, 6), "y": round(y, 6)}
         nodes.append(
             {"nodeId": name, "mapId": layout.map_id, "nodePosition": position, "vehicleTypeNodeProperties": kinds}
@@ -259,7 +260,17 @@ def write_lif(path: str | os.PathLike, layout: Layout, vehicle_types: tuple[str,
             inside = 0 <= other[0] < layout.grid.rows and 0 <= other[1] < layout.grid.cols
             barred = layout.forbidden is not None and layout.forbidden[row, col, way]
             if inside and free[other] and not barred:
-                edges.append(_edge(layout, (row, col), other, vehicle_types))
+                speed, end = layout.speed((row, col), other), layout.name(other)
+                limit = {} if speed is None else {"maxSpeed": speed}
+                kinds = [{"vehicleTypeId": ANY, "rotationAllowed": True, **limit}]
+                edges.append(
+                    {
+                        "edgeId": f"{name}:{end}",
+                        "startNodeId": name,
+                        "endNodeId": end,
+                        "vehicleTypeEdgeProperties": kinds,
+                    }
+                )
     content = {
         "metaInformation": {
             "projectIdentification": layout.map_id,
@@ -281,21 +292,6 @@ def write_lif(path: str | os.PathLike, layout: Layout, vehicle_types: tuple[str,
         ],
     }
     write_whole(Path(path).expanduser(), json.dumps(content, indent=1).encode())
-
-
-def _edge(layout, one, other, vehicle_types):
-    speed = layout.speed(one, other)
-    kinds = [
-        {"vehicleTypeId": kind, "rotationAllowed": True, **({} if speed is None else {"maxSpeed": speed})}
-        for kind in vehicle_types
-    ]
-    names = layout.name(one), layout.name(other)
-    return {
-        "edgeId": ":".join(names),
-        "startNodeId": names[0],
-        "endNodeId": names[1],
-        "vehicleTypeEdgeProperties": kinds,
-    }
 
 
 def read_doors(path: str | os.PathLike, layout: Layout) -> dict[str, list[Tile]]:

@@ -5,6 +5,7 @@ not used here may be anything.
 """
 
 import functools
+import json
 import re
 import sys
 from collections.abc import Mapping
@@ -131,7 +132,7 @@ def state_rule(version: Version) -> dict[str, Any]:
 def factsheet_rule(version: Version) -> dict[str, Any]:
     """What is read of the factsheet."""
     return {
-        "typeSpecification": {"seriesName": str, "supportedZones?": [str]},
+        "typeSpecification": {"supportedZones?": [str]},
         "physicalParameters": {
             version.word("speed"): float,
             version.word("acceleration") + "?": float,
@@ -178,7 +179,6 @@ class VehicleState:
     """
 
     stamp: float
-    header: int
     order: str
     update: int
     last: tuple[str, int]
@@ -207,7 +207,6 @@ class VehicleState:
 class Factsheet:
     """Zero or None: the vehicle sets no limit. actions: {(actionType, scope): its blocking types}"""
 
-    series: str
     speed: float
     width: float
     length: float
@@ -277,7 +276,6 @@ def read_state(message: dict[str, Any], version: Version) -> VehicleState:
     every = [*message["actionStates"], *message.get("instantActionStates", ())]
     return VehicleState(
         stamp=stamp_of(message["timestamp"]),
-        header=int(message["headerId"]),
         order=message["orderId"],
         update=int(message["orderUpdateId"]),
         last=(message["lastNodeId"], int(message["lastNodeSequenceId"])),
@@ -308,7 +306,6 @@ def read_factsheet(message: dict[str, Any], version: Version) -> Factsheet:
     limits = message["protocolLimits"][version.word("arrays")]
     actions = message["protocolFeatures"][version.word("actions")]
     return Factsheet(
-        kind["seriesName"],
         float(body[version.word("speed")]),
         float(body["width"]),
         float(body["length"]),
@@ -322,6 +319,15 @@ def read_factsheet(message: dict[str, Any], version: Version) -> Factsheet:
         tuple(kind.get("supportedZones") or ()),
         *(float(body.get(version.word(name)) or 0.0) for name in ("acceleration", "deceleration")),
     )
+
+
+def with_header(topic: str, body: dict[str, Any], version: Version, id: str, headers: dict[str, int]) -> bytes:
+    """The message of a topic, of or for the vehicle `id`, manufacturer/serialNumber. headers: {topic: next headerId},
+    counted on here"""
+    number, (manufacturer, serial) = headers.get(topic, 0), id.split("/")
+    headers[topic] = (number + 1) % (MOST_WHOLE + 1)
+    values = number, timestamp(), version.number, manufacturer, serial
+    return json.dumps(dict(zip(HEADER, values, strict=True)) | body).encode()
 
 
 def timestamp() -> str:

@@ -75,7 +75,9 @@ class Composer:
         fresh: the id of a new order; last_update: of the latest one that was sent for the present order, or -1
         """
         layout, names = self.layout, [self.layout.name(tile) for tile in way.path]
-        actions = self._actions_due(state, errand)
+        actions = []  # to be done at the errand's goal, and in no order yet
+        if errand is not None and not any(one["actionId"] in state.actions for one in errand.actions):
+            actions = errand.actions
         if state.idle:
             if self._off(state, way.path[0]) > layout.grid.resolution:
                 return None  # the fleet finds out first where it is
@@ -116,12 +118,6 @@ class Composer:
         low, closed = (self.size - 1) // 2, self.layout.no_stopping
         square = range(-low, self.size - low)
         return not closed or not any((tile[0] + down, tile[1] + right) in closed for down in square for right in square)
-
-    def _actions_due(self, state, errand):
-        """What is to be done at an errand's goal, and is in no order yet"""
-        if errand is None or any(one["actionId"] in state.actions for one in errand.actions):
-            return []
-        return errand.actions
 
     def _order(self, state, order, update, number, released, planned, errand, actions, first):
         planned = planned[: self.most - len(released)]

@@ -17,7 +17,7 @@ from typing import Any
 
 from .broker import Address, Broker
 from .factsheets import factsheet
-from .messages import timestamp
+from .messages import with_header
 from .versions import BLOCKING, Version
 
 ARRIVED = 0.02  # metres from a node, at which it is traversed in any case
@@ -99,16 +99,7 @@ class SimulatedVehicle:
     # ---- the network ----
 
     def _message(self, topic, **body):
-        number = self.headers.get(topic, 0)
-        self.headers[topic] = number + 1
-        head = {
-            "headerId": number,
-            "timestamp": timestamp(),
-            "version": self.version.number,
-            "manufacturer": self.manufacturer,
-            "serialNumber": self.serial,
-        }
-        return json.dumps(head | body).encode()
+        return with_header(topic, body, self.version, self.id, self.headers)
 
     def _greet(self):
         self.broker.send(f"{self.level}/connection", self._message("connection", connectionState="ONLINE"), 1, True)
@@ -212,18 +203,14 @@ class SimulatedVehicle:
 
     def _near(self, node):
         at = node["nodePosition"]
-        return math.hypot(at["x"] - self.pose[0], at["y"] - self.pose[1]) <= self._deviation(node) + 1e-6
-
-    def _deviation(self, node):
-        allowed = node["nodePosition"].get("allowedDeviationXY", 0.0)
-        return max(ARRIVED, allowed if self.version.major == 2 else min(allowed["a"], allowed["b"]))
+        allowed = at.get("allowedDeviationXY", 0.0)
+        allowed = max(ARRIVED, allowed if self.version.major == 2 else min(allowed["a"], allowed["b"]))
+        return math.hypot(at["x"] - self.pose[0], at["y"] - self.pose[1]) <= allowed + 1e-6
 
     def _refuse(self, kind, order, text):
         self.refused += 1
-        names = {"noRouteError": "START_NODE_OUT_OF_RANGE", "orderUpdateError": "OUTDATED_ORDER_UPDATE"}
-        names |= {"validationError": "VALIDATION_FAILURE", "orderError": "OTHER_ORDER_ACTIVE"}
         references = {"orderId": order["orderId"], "orderUpdateId": str(order["orderUpdateId"])}
-        self._complain(kind if self.version.major == 2 else names[kind], "WARNING", text, references)
+        self._complain(self.version.word(kind), "WARNING", text, references)
 
     def _complain(self, kind, level, text, references):
         self.errors = [error for error in self.errors if error["errorType"] != kind]
@@ -393,7 +380,7 @@ class SimulatedVehicle:
     # ---- what it says ----
 
     def factsheet(self) -> dict[str, Any]:
-        return factsheet(self.version.major, self.side, self.speed, ["pick", "drop", *self.failing])
+        return factsheet(self.version, self.side, self.speed, ["pick", "drop", *self.failing])
 
     def state(self) -> bytes:
         three, word = self.version.major == 3, self.version.word

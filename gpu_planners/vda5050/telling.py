@@ -1,6 +1,5 @@
 """What fleet control tells vehicles: orders, instant actions, zone sets, answers; again, until a state shows them."""
 
-import json
 import math
 import time
 from dataclasses import replace
@@ -9,7 +8,7 @@ from typing import Any
 from ..fleet.execution.running import RunningFleet
 from .broker import Broker
 from .errands import Errands
-from .messages import timestamp
+from .messages import with_header
 from .orders import MISMATCH, TOO_LONG, Order, way_of
 from .settings import Speaking
 from .vehicle import KEEPS_ORDER, Asked, Vehicle
@@ -53,7 +52,8 @@ class Telling:
             return
         last = vehicle.sent[1] if vehicle.sent[0] == state.order else -1
         errand = self._errands.of(vehicle.id)
-        order = vehicle.composer.next(state, way_of(told.tiles, told.planned), errand, self._order_id(), last)
+        fresh = f"{self._run}-{self._made}"
+        order = vehicle.composer.next(state, way_of(told.tiles, told.planned), errand, fresh, last)
         if order == MISMATCH:
             vehicle.faults["order"] = f"has order {state.order!r}, which leads where it may not go; it is cancelled"
             vehicle.cancelling = True
@@ -68,9 +68,6 @@ class Telling:
             vehicle.bound = acts[0] if acts else vehicle.bound
             self._made += 1
             self.orders += 1
-
-    def _order_id(self):
-        return f"{self._run}-{self._made}"
 
     def ask(self, vehicle: Vehicle, action: str, now: float, **parameters: Any) -> None:
         """Have it done, and asked for again until it shows in a state."""
@@ -129,14 +126,5 @@ class Telling:
         return "GRANTED" if leads or vehicle.answered.get(request["requestId"]) == "GRANTED" else "QUEUED"
 
     def _send(self, vehicle, topic, body):
-        manufacturer, serial = vehicle.id.split("/")
-        number = vehicle.headers.get(topic, 0)
-        head = {
-            "headerId": number,
-            "timestamp": timestamp(),
-            "version": vehicle.version.number,
-            "manufacturer": manufacturer,
-            "serialNumber": serial,
-        }
-        vehicle.headers[topic] = (number + 1) % 2**32
-        return self._broker.send(f"{vehicle.level}/{topic}", json.dumps(head | body).encode())
+        payload = with_header(topic, body, vehicle.version, vehicle.id, vehicle.headers)
+        return self._broker.send(f"{vehicle.level}/{topic}", payload)

@@ -55,7 +55,6 @@ class Vehicle:
     version: Version
     level: str
     composer: Composer
-    size: int  # side of the square of tiles that it covers
     connection: str = ""
     state: VehicleState | None = None
     heard: float = -math.inf

@@ -19,6 +19,7 @@ WORDS = {  # what is meant: its name in 2.1, in 3.0
     "validationError": ("validationError", "VALIDATION_FAILURE"),
     "orderUpdateError": ("orderUpdateError", "OUTDATED_ORDER_UPDATE"),
     "orderError": ("orderError", "OTHER_ORDER_ACTIVE"),
+    "noRouteError": ("noRouteError", "START_NODE_OUT_OF_RANGE"),
 }
 BLOCKING = {2: ("NONE", "SOFT", "HARD"), 3: ("NONE", "SOFT", "SINGLE", "HARD")}
 MODES = {
