@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed: pip install 'gpu_planners[vda5050]'")
@@ -144,6 +144,7 @@ def test_turns_are_no_nodes():
     assert way_of(tiles[:3], tiles[3:]) == Way([(0, 0), (0, 1)], [(1, 1)])
 
 
+@settings(deadline=None)
 @given(data=st.data(), name=st.sampled_from([*VERSIONS]))
 def test_whatever_is_lost_the_vehicle_drives_only_where_it_may_and_arrives(data, name):
     """A corridor that opens tile by tile, orders that are lost, an end of the vehicle's memory now and then."""

@@ -23,6 +23,7 @@ x / sin x, and |v| <= w, |v'| <= w^2 / 2. It grows with x, and the angle itself 
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from ..collision.reach import carrying_levers
@@ -47,15 +48,16 @@ class Chain:
     tip: frame that carries the link; radius: metres from its origin, of the point that the levers are of
     """
 
-    def __init__(self, robot: RobotModel, frames: np.ndarray, tip: int, radius: float) -> None:
-        self.frames, self.tip, rows = frames, tip, robot.frames[frames]
+    def __init__(self, robot: RobotModel, frames: ArrayLike, tip: int, radius: float) -> None:
+        self.frames, self.tip = np.asarray(frames, dtype=int), tip
+        rows = robot.frames[self.frames]
         self.joints, self.slides = rows["joint"], rows["prismatic"]
         self.multipliers = rows["multiplier"]
         self.columns = np.zeros((len(rows), robot.dof))
         self.columns[np.arange(len(rows)), rows["joint"]] = rows["multiplier"]
         carrying = carrying_levers(robot, tip, radius)
         known = {int(frame): lever for frame, lever in zip(carrying.frames, carrying.lever)}
-        self.levers = np.array([known[int(frame)] for frame in frames])
+        self.levers = np.array([known[int(frame)] for frame in self.frames])
 
     def turns(self, moves: np.ndarray) -> np.ndarray:
         """(N, F) rad by which each frame turns at most, of joints that move by |dq| (N, dof)."""
