@@ -68,7 +68,7 @@ def _robot_tables(options):
     table.add_row("root link", escape(robot.root_link))
     table.add_row("tip link", escape(f"{robot.tip_link}: {robot.tip_reason}"))
     table.add_row("bodies that collide", str(len(robot.shapes)))
-    held = {f"{name} ({_range(*limits)})": None for name, limits in robot.other_joints.items()}
+    held = [f"{name} ({lower:.4g} to {upper:.4g})" for name, (lower, upper) in robot.other_joints.items()]
     virtual = (f"{one.name} ({one.type}, {one.child_link} in {one.parent_frame})" for one in robot.virtual_joints)
     for what, names in (
         ("joints that are not planned", held),
@@ -95,10 +95,6 @@ def _pairs_table(robot):
     for reason, names in reasons.items():
         table.add_row(f"left out: {escape(reason)}", str(len(names)), escape(", ".join(names)))
     return table
-
-
-def _range(lower, upper):
-    return f"{lower:.4g} to {upper:.4g}"
 
 
 def _table(title, *columns):

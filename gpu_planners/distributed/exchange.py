@@ -11,6 +11,7 @@ from typing import Annotated, Any, Protocol
 import numpy as np
 
 from ..arguments import Numbers, checked
+from ..device import cuda_problem
 from ..errors import RanksError, shown
 
 MOST_THREADS = 4096
@@ -82,6 +83,15 @@ def left_early(ended: Iterable[bool]) -> str:
 def named(ranks: Iterable[int]) -> str:
     numbers = list(map(str, ranks))
     return f"rank{'s' * (len(numbers) != 1)} {', '.join(numbers)}"
+
+
+def own_device(exchange: Exchange) -> str:
+    """The device of a worker: those of a machine take its CUDA devices in turns; "cpu" where there are none."""
+    if cuda_problem():
+        return "cpu"
+    from numba import cuda
+
+    return f"cuda:{exchange.local_rank % len(cuda.gpus)}"
 
 
 @checked(RanksError)

@@ -23,10 +23,9 @@ from typing import Any
 import numpy as np
 
 from ..arguments import checked
-from ..device import cuda_problem
 from ..errors import RanksError, shortened, shown
 from . import mpi
-from .exchange import Arrays, left_early, named
+from .exchange import Arrays, left_early, named, own_device
 
 BLOCK = 1024  # bytes of the first message of all_gather
 HEADER = 9  # of these for a status and a length
@@ -95,11 +94,7 @@ class Ranks:
 
     def device(self) -> str:
         """The device of this rank: its machine's ranks take the CUDA devices in turns; "cpu" where there are none."""
-        if cuda_problem():
-            return "cpu"
-        from numba import cuda
-
-        return f"cuda:{self.local_rank % len(cuda.gpus)}"
+        return own_device(self)
 
     def all_gather(self, value: Any) -> list:
         """See Exchange. Values are pickled."""

@@ -23,6 +23,14 @@ COLS_AHEAD = (1, 0, -1, 0)
 FORWARD, CLOCKWISE = range(2)  # actions of "turning"; the last action of every model waits
 
 
+def values_ahead(values: np.ndarray, way: int, beyond: float) -> np.ndarray:
+    """(rows, cols) the value of the tile to the EAST, SOUTH, WEST or NORTH of each; `beyond`: outside the map"""
+    rows, cols = values.shape
+    padded = np.pad(values, 1, constant_values=beyond)
+    down, right = ROWS_AHEAD[way], COLS_AHEAD[way]
+    return padded[1 + down : 1 + down + rows, 1 + right : 1 + right + cols]
+
+
 @dataclass(frozen=True)
 class Motion:
     """A model of motion.

@@ -20,7 +20,7 @@ from ..errors import GridMapError
 from ..grid.maps.grid_map import GridMap
 from .fields.lanes import footprint_free
 from .guidance import MOST_DIFFERENCE, Guidance
-from .motion import COLS_AHEAD, ROWS_AHEAD, Motion
+from .motion import COLS_AHEAD, ROWS_AHEAD, Motion, values_ahead
 
 LONGEST = 5  # ticks that can be looked ahead
 SMALL = 25  # tiles of a zone of which all ways are looked at
@@ -91,7 +91,7 @@ class Zones:
         if self.speeds is None or not np.isfinite(self.usual):
             return guidance
         slower = np.maximum(self.usual / self.speeds, 1.0)
-        into = np.stack([_ahead(slower, way, 1.0) for way in range(4)], axis=-1)
+        into = np.stack([values_ahead(slower, way, 1.0) for way in range(4)], axis=-1)
         most = MOST_DIFFERENCE - 4 * guidance.turn
         dear = np.rint(guidance.moves * np.maximum(into, slower[..., None]))
         return replace(guidance, moves=np.clip(dear, 1, most).astype(np.uint8))
@@ -176,7 +176,7 @@ def _cross_straight(zone, tiles, free, most, closed):
     crossed = zone & (length + 1 <= most)
     for way in range(4):
         along = crossed & (axis == way % 2)  # east and west lead along rows
-        there, zone_there = (_ahead(values, way, False).astype(bool) for values in (along, zone))
+        there, zone_there = (values_ahead(values, way, False).astype(bool) for values in (along, zone))
         closed[..., way] |= (zone & ~along) | (zone_there & ~there)
     return int(length[crossed].max(initial=0)) + 1
 
@@ -191,14 +191,6 @@ def _runs(tiles, free):
             if leads[row, begin] and leads[row, end + 1]:  # the tiles before and behind
                 found[row, begin:end] = end - begin
     return found
-
-
-def _ahead(values, way, beyond):
-    """(rows, cols) the value of the tile to the east, south, west or north"""
-    rows, cols = values.shape
-    padded = np.pad(values, 1, constant_values=beyond)
-    down, right = ROWS_AHEAD[way], COLS_AHEAD[way]
-    return padded[1 + down : 1 + down + rows, 1 + right : 1 + right + cols]
 
 
 def _refuse_cut(tiles, free, before, after, most):
@@ -225,8 +217,8 @@ def _strong_parts(free, barred):
     number = np.arange(rows * cols).reshape(free.shape)
     starts, ends = [], []
     for way in range(4):
-        there = _ahead(number, way, -1)
-        goes = free & _ahead(free, way, False) & ~barred[..., way]
+        there = values_ahead(number, way, -1)
+        goes = free & values_ahead(free, way, False) & ~barred[..., way]
         starts.append(number[goes])
         ends.append(there[goes])
     start, end = np.concatenate(starts), np.concatenate(ends)

@@ -4,7 +4,6 @@ import contextlib
 import queue
 import socket
 import ssl
-import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -63,7 +62,7 @@ class Broker:
 
     client_id: one that stays the same has the broker keep messages of quality 1 while this client is away
     topics: [(filter, quality of service)]; will: (topic, payload) that the broker tells when this client is lost
-    connected: called, on the client's thread, whenever the connection is there
+    connected: called, on the client's thread, whenever the connection is there; up: is it there? fault: why not
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class Broker:
     ) -> None:
         self.arrived: queue.Queue[Arrived] = queue.Queue(MOST_WAITING)
         self.fault = "it has not answered yet"
-        self._topics, self._connected, self._up = list(topics), connected, threading.Event()
+        self._topics, self._connected, self.up = list(topics), connected, False
         callbacks = getattr(mqtt, "CallbackAPIVersion", None)  # paho-mqtt 1.6 has one kind of them
         kind: dict[str, Any] = {"callback_api_version": callbacks.VERSION2} if callbacks else {}
         client = self._client = mqtt.Client(
@@ -101,14 +100,6 @@ class Broker:
     def start(self) -> None:
         """Connect, now and whenever the connection is lost, until `close`."""
         self._client.loop_start()
-
-    @property
-    def up(self) -> bool:
-        return self._up.is_set()
-
-    def wait(self, seconds: float) -> bool:
-        """Wait for the connection -> is it there?"""
-        return self._up.wait(seconds)
 
     def send(self, topic: str, payload: bytes, quality: int = 0, retain: bool = False) -> bool:
         """-> was it handed to the broker's connection?"""
@@ -138,15 +129,15 @@ class Broker:
         self.fault = ""
         if self._topics:
             client.subscribe(self._topics)
-        self._up.set()
+        self.up = True
         self._connected()
 
     def _went(self, client: Any, data: Any, *reasons: Any) -> None:
-        self._up.clear()
+        self.up = False
         self.fault = self.fault or "the connection is lost"
 
     def _failed(self, client: Any, data: Any) -> None:
-        self._up.clear()
+        self.up = False
         self.fault = "it cannot be reached"
 
     def _take(self, client: Any, data: Any, message: Any) -> None:

@@ -191,14 +191,12 @@ class Errands:
         for state in self._tasks.known(())[0]:
             self._take_state(state)
 
-    def take(self, errand: Errand, clock: float) -> bool:
-        """-> is it new? Who sends it again, since nobody answered, gets it once. It is on the disk then."""
-        if errand.id in self.by_id:
-            return False
-        self._tasks.submit(errand.task(), errand.id, clock)
-        self.by_id[errand.id] = errand
-        self.follow()
-        return True
+    def take(self, errand: Errand, clock: float) -> None:
+        """Have an errand done; it is on the disk then. Who sends it again, since nobody answered, gets it once."""
+        if errand.id not in self.by_id:
+            self._tasks.submit(errand.task(), errand.id, clock)
+            self.by_id[errand.id] = errand
+            self.follow()
 
     def end(self, errand: Errand, clock: float, why: str = "") -> None:
         """End an errand that is not over: it is cancelled, or has failed. It is on the disk then."""

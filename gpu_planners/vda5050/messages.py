@@ -249,6 +249,7 @@ def check_header(message: Mapping[str, Any], version: Version, manufacturer: str
 
 
 def read_connection(message: dict[str, Any], version: Version) -> str:
+    """Its connectionState, as 2.1 writes it. Raises MessageError."""
     checked(message, {"connectionState": CONNECTIONS[version.major]})
     return message["connectionState"].replace("_", "")
 

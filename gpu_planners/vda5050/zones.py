@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import shown
 from ..files import read_json
 from ..fleet.guidance import AGAINST, MOST_COST, UNIT
-from ..fleet.motion import COLS_AHEAD, ROWS_AHEAD
+from ..fleet.motion import COLS_AHEAD, ROWS_AHEAD, values_ahead
 from ..grid.maps.grid_map import GridMap
 from .layout import MOST_BYTES, Layout, LayoutError, Tile
 from .messages import MessageError, action_rule, checked
@@ -116,8 +116,8 @@ def with_zones(content: dict[str, Any], layout: Layout) -> tuple[ZoneSet, Layout
             _direct(zone, layout.grid, at, costs, forbidden)
     share = np.where(penalty > 0, penalty, np.where(np.isfinite(priority), -0.5 * priority, 0.0))
     dear = penalty >= 1
-    into = np.stack([_entered(share, way) for way in range(4)], axis=-1)
-    dearest = np.stack([_entered(dear, way) for way in range(4)], axis=-1) > 0
+    into = np.stack([values_ahead(share, way, 0.0) for way in range(4)], axis=-1)
+    dearest = np.stack([values_ahead(dear, way, False) for way in range(4)], axis=-1)
     costs = np.clip(np.rint(costs * (1 + 4 * np.maximum(into, 0) + np.minimum(into, 0))), 1, MOST_COST)
     costs[dearest] = MOST_COST
     grid = GridMap(free, 4, layout.grid.resolution, layout.grid.origin)
@@ -130,14 +130,6 @@ def with_zones(content: dict[str, Any], layout: Layout) -> tuple[ZoneSet, Layout
         speeds=speeds,
         no_stopping=no_stopping,
     )
-
-
-def _entered(values, way):
-    """(rows, cols) the value of the tile to the east, south, west or north; 0 beyond the map"""
-    down, right = ROWS_AHEAD[way], COLS_AHEAD[way]
-    padded = np.pad(values.astype(float), 1)
-    rows, cols = values.shape
-    return padded[1 + down : 1 + down + rows, 1 + right : 1 + right + cols]
 
 
 def _factor(zone, name):

@@ -209,7 +209,7 @@ class CollisionChecker(InParts):
             verdicts = np.empty(len(narrowed), dtype=np.uint8)
             with one_thread(len(narrowed) < FEW):
                 for rows, answers in in_parts(narrowed, verdicts):
-                    _configurations_valid(rows, _chunks(rows), scene, answers)
+                    _configurations_valid(rows, chunks_of(rows), scene, answers)
         return as_bools(verdicts, not_finite, self.robot, q=q)
 
     def judge_on_device(self, q: Any, verdicts: Any, stream: Any) -> None:
@@ -233,7 +233,7 @@ class CollisionChecker(InParts):
         else:
             verdicts = np.empty(len(ends[0]), dtype=np.uint8)
             for qa, qb, answers in in_parts(*ends, verdicts):
-                _motions_valid(qa, qb, _chunks(qa), np.int32(mode), step, scene, answers)
+                _motions_valid(qa, qb, chunks_of(qa), np.int32(mode), step, scene, answers)
         return as_bools(verdicts, not_finite, self.robot, q_from=q_from, q_to=q_to)
 
     def colliding_pairs(self, q: ArrayLike) -> list[tuple[str, str]]:
@@ -268,7 +268,7 @@ class CollisionChecker(InParts):
         verdicts, nearest = np.empty(len(narrowed), dtype=np.uint8), np.empty(len(narrowed), dtype=np.float32)
         scene = self.packed_scene
         for rows, answers, distances in in_parts(narrowed, verdicts, nearest):
-            _clearances(rows, _chunks(rows), scene, np.float32(up_to), answers, distances)
+            _clearances(rows, chunks_of(rows), scene, np.float32(up_to), answers, distances)
         as_bools(verdicts, not_finite, self.robot, q=q)
         return nearest
 
@@ -290,7 +290,7 @@ def _made(robot, world, device, motion, margin, thickness):
     return checker.thickened(thickness) if thickness else checker
 
 
-def _chunks(q):
+def chunks_of(q: np.ndarray) -> int:
     """How many pieces the threads share: several each, since early exits make them uneven."""
     return min(len(q), 8 * numba.get_num_threads())
 

@@ -28,7 +28,7 @@ from ..spaces.configurations import as_bools, check_policy, narrow, narrow_motio
 from ..spaces.interface import MotionCheck, Packed, SceneParts, Space, motion_verdict
 from . import records
 from .certify import clear_speeds, verdict
-from .checker import CollisionChecker
+from .checker import CollisionChecker, chunks_of
 from .packing import GREATEST_SKIN, body, pack_robot
 from .posing import COARSE, FINE, PLACE, Pieces, pose_scene, read_poses
 from .records import BALL, SHAPE_RECORD, own_ints, shape_floats
@@ -444,19 +444,14 @@ class _OnThreads:
     def configurations(self, q):
         verdicts, per = np.empty(len(q), np.uint8), len(q) // len(self._rows)
         if len(q):
-            _configurations(q, per, _chunks(q), Packed(*self.buffers), self._sizes, verdicts)
+            _configurations(q, per, chunks_of(q), Packed(*self.buffers), self._sizes, verdicts)
         return verdicts
 
     def motions(self, qa, qb, mode, step):
         verdicts, per = np.empty(len(qa), np.uint8), len(qa) // len(self._rows)
         if len(qa):
-            _motions(qa, qb, per, _chunks(qa), np.int32(mode), step, Packed(*self.buffers), self._sizes, verdicts)
+            _motions(qa, qb, per, chunks_of(qa), np.int32(mode), step, Packed(*self.buffers), self._sizes, verdicts)
         return verdicts
-
-
-def _chunks(q):
-    """How many pieces the threads share."""
-    return min(len(q), 8 * numba.get_num_threads())
 
 
 @njit(parallel=True)

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...arguments import array_of, checked, lies_on_cuda
-from ...errors import ObstacleError, shown
+from ...errors import ObstacleError
 from ...ranges import GREATEST_LENGTH
 from ...settings import Described, setting
-from ..geometry.bricks import Bricks
-from ..geometry.shapes import check_lengths, check_pose
+from ..geometry.bricks import Bricks, refuse_far, voxel_size
+from ..geometry.shapes import check_pose
 from . import voxel_bits
 
 __all__ = ("FieldRule", "block_bricks", "grid_bricks")
@@ -74,7 +74,7 @@ def grid_bricks(
     rule: FieldRule, None: its defaults
     observed: (nx, ny, nz) bool or 0 and 1, where the distances are; None: every finite distance counts
     """
-    rule, size, pose = rule or FieldRule(), _size(name, size), check_pose(name, pose)
+    rule, size, pose = rule or FieldRule(), voxel_size(name, size), check_pose(name, pose)
     field = _field(name, distances, observed, 3)
     shape = field[0].shape
     _check_extent(name, np.zeros(3, np.int64), np.array(shape), size)
@@ -100,7 +100,7 @@ def block_bricks(
     observed: (B, n, n, n), as there
     Between the blocks, in the box that holds them all, nothing is observed.
     """
-    rule, size, pose = rule or FieldRule(), _size(name, size), check_pose(name, pose)
+    rule, size, pose = rule or FieldRule(), voxel_size(name, size), check_pose(name, pose)
     blocks = array_of(f"'{name}': indices", indices, ObstacleError)
     if blocks.ndim != 2 or blocks.shape[1] != 3 or (blocks != np.floor(blocks)).any():
         raise ObstacleError(f"'{name}': indices must be whole numbers of shape (B, 3), got {blocks.shape}")
@@ -136,14 +136,6 @@ def _maker(distances: Any) -> Any:
     return voxel_bits_cuda
 
 
-def _size(name, size):
-    """(3,) edge lengths of a voxel."""
-    length = check_lengths(name, "size", size)
-    if length.shape not in ((), (3,)) or not (length > 0).all():
-        raise ObstacleError(f"'{name}': size must be one number above 0 (metres) or three, got {shown(size)}")
-    return np.broadcast_to(length, 3).copy()
-
-
 def _field(name, distances, observed, axes):
     """(distances, flags of the same shape or NOT_OBSERVED), on the device where the distances are."""
     field = _read(name, "distances", distances, distances)
@@ -173,9 +165,7 @@ def _read(name, what, array, beside):
 
 
 def _check_extent(name, low, shape, size):
-    farthest = float((np.maximum(np.abs(low), np.abs(low + shape)) * size).max(initial=0.0))
-    if farthest > GREATEST_LENGTH:
-        raise ObstacleError(f"'{name}': a voxel lies {farthest:.6g} m out; allowed: +-{GREATEST_LENGTH:g} m")
+    refuse_far(name, low, low + shape, size)
     voxels = int(np.prod(shape, dtype=object))
     if voxels > MOST_VOXELS:
         raise ObstacleError(

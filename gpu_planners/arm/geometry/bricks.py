@@ -44,9 +44,7 @@ class Bricks:
         size: edge length of a cell, or (3,) along x, y and z, metres
         extents: (N,) or one whole number from 1, edge lengths in cells
         """
-        pose, length = check_pose(name, pose), check_lengths(name, "size", size)
-        if length.shape not in ((), (3,)) or not (length > 0).all():
-            raise ObstacleError(f"'{name}': size must be one number above 0 (metres) or three, got {shown(size)}")
+        pose, size = check_pose(name, pose), voxel_size(name, size)
         low, extents = _whole(name, "cells", cells), _whole(name, "extents", extents)
         low = low.reshape(-1, 3) if not low.size else low
         if low.ndim != 2 or low.shape[1] != 3:
@@ -54,10 +52,7 @@ class Bricks:
         if extents.shape not in ((), low.shape[:1]) or (extents < 1).any():
             raise ObstacleError(f"'{name}': extents must be whole numbers from 1, one or {len(low)}")
         high = low + np.atleast_1d(extents)[:, None]
-        size = np.broadcast_to(length, 3).copy()
-        farthest = float((np.maximum(np.abs(low), np.abs(high)) * size).max(initial=0.0))
-        if farthest > GREATEST_LENGTH:
-            raise ObstacleError(f"'{name}': a voxel lies {farthest:.6g} m out; allowed: +-{GREATEST_LENGTH:g} m")
+        refuse_far(name, low, high, size)
         return Bricks(name, pose, size, *merged(low, high))
 
     def __len__(self) -> int:
@@ -86,6 +81,22 @@ class Bricks:
     def moved(self, T_new_frame: ArrayLike, name: str | None = None) -> "Bricks":
         """The bricks seen from another frame: the grid's pose becomes T_new_frame @ pose."""
         return replace(self, name=name or self.name, pose=np.asarray(T_new_frame) @ self.pose)
+
+
+def voxel_size(name: str, size: ArrayLike) -> np.ndarray:
+    """(3,) edge lengths of a voxel, metres, of one or three; ObstacleError names `name`."""
+    length = check_lengths(name, "size", size)
+    if length.shape not in ((), (3,)) or not (length > 0).all():
+        raise ObstacleError(f"'{name}': size must be one number above 0 (metres) or three, got {shown(size)}")
+    return np.broadcast_to(length, 3).copy()
+
+
+def refuse_far(name: str, low: np.ndarray, high: np.ndarray, size: np.ndarray) -> None:
+    """ObstacleError, which names `name`, for voxels of a size (3,), metres, between corners (..., 3) that lie farther
+    out than is looked at."""
+    farthest = float((np.maximum(np.abs(low), np.abs(high)) * size).max(initial=0.0))
+    if farthest > GREATEST_LENGTH:
+        raise ObstacleError(f"'{name}': a voxel lies {farthest:.6g} m out; allowed: +-{GREATEST_LENGTH:g} m")
 
 
 def merged(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

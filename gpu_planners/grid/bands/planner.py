@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...arguments import checked, number, whole
-from ...device import cuda_problem, refuse_forked, resolve_device
-from ...distributed.exchange import Exchange
+from ...device import refuse_forked, resolve_device
+from ...distributed.exchange import Exchange, own_device
 from ...errors import DeviceError, GridMapError, SettingsError, shown
 from ..exact.bits import UNREACHED
 from ..exact.blocks import BITS, VALUES, Blocks, FieldShape, checked_size
@@ -73,7 +73,7 @@ class BandedPlanner:
         if memory_limit_bytes is not None:
             whole("memory_limit_bytes", memory_limit_bytes, 1, 2**62)
         self.shape, self.connectivity = (source.rows, source.cols), int(connectivity)
-        self.device = _device(exchange, device)
+        self.device = own_device(exchange) if device == "auto" else resolve_device(device)
         self._exchange, self._limit = exchange, memory_limit_bytes
         if self._limit is None and self.device != "cpu":
             self._limit = _free_on(self.device)
@@ -303,17 +303,6 @@ def _refuse_different_rows(told):
                     f"rows {first} .. {last - 1} of the map are not the same on the ranks {rank} and {other}; allowed: "
                     "one map for all ranks"
                 )
-
-
-def _device(exchange, device):
-    """The device of a rank."""
-    if device != "auto":
-        return resolve_device(device)
-    if cuda_problem():
-        return "cpu"
-    from numba import cuda
-
-    return f"cuda:{exchange.local_rank % len(cuda.gpus)}"
 
 
 def _free_on(device):

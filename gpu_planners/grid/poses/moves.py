@@ -17,7 +17,7 @@ import numpy as np
 from ...errors import GridMapError, shown
 from ...settings import Described, setting
 
-FORWARD, REVERSE, SPIN, SIDEWAYS, GEAR = "forward", "reverse", "spin", "sideways", "gear"
+FORWARD, REVERSE, SPIN, SIDEWAYS = "forward", "reverse", "spin", "sideways"
 STEP, STEP_ANGLE = 0.9, 0.1  # most cells and radians between two poses of a move
 MOST_TURNED = math.radians(60)  # by one curve
 FARTHEST_VECTOR = 12  # cells that a straight move is long at most

@@ -50,10 +50,6 @@ class Layout(NamedTuple):
         """Of HEIGHT rows of one word."""
         return self.rows // HEIGHT * self.words
 
-    def map_bytes(self) -> int:
-        """Memory of what does not depend on the goal."""
-        return 4 * self.rows * self.words * (self.planes + self.levels) + self.rows * self.cols
-
     def field_bytes(self) -> int:
         """Memory of one field."""
         return 4 * (self.states + self.blocks * (3 * self.layers + 5))
