@@ -2,7 +2,7 @@
 map: nobody meets anybody, or a wall, or stands where nobody may stop; of steps and of whole plans."""
 
 import numpy as np
-from fleet_oracle import faults, places_for, stands
+from fleet_oracle import MOVES, faults, places_for, stands
 
 from benchmarks.fleet_lanes import comb, ring, rooms_with_doors, star, tree, two_rooms
 from gpu_planners.errors import GridMapError
@@ -101,7 +101,8 @@ def _steps(rng, tally, fleet, starts, own, where):
     closed = None if fleet.zones is None else fleet.zones.no_stopping
     fleet.start(starts, sizes=own if len(fleet.sizes) > 1 else None)
     drawn, who = _goals(rng, fleet, own), np.arange(len(own))
-    goals, walked, maps = drawn(who), [fleet.positions], [fleet.grid.costs]
+    goals, walked, costs, broken = drawn(who), [fleet.positions], fleet.grid.costs.copy(), who[:0]
+    maps = [costs.copy()]
     for step in range(STEPS):
         if rng.random() < 0.03 and closed is None:  # some break down
             broken = rng.choice(len(own), rng.integers(0, 3), replace=False)
@@ -110,12 +111,18 @@ def _steps(rng, tally, fleet, starts, own, where):
             taken = {tuple(each) for each in [*walked[-1].tolist(), *(walked[-2] if step else walked[-1]).tolist()]}
             tile = tuple(int(rng.integers(n)) for n in fleet.grid.shape)
             if tile not in taken and fleet.settings.ticks_per_move == 1:
-                fleet.update([tile[0]], [tile[1]], [int(fleet.grid.costs[tile] == 0)])
+                costs[tile] = costs[tile] == 0
+                fleet.update([tile[0]], [tile[1]], [costs[tile]])
                 drawn = _goals(rng, fleet, own)
         before, faces = fleet.positions, fleet.headings
-        fleet.step(goals, 0.002 if rng.random() < 0.3 else 0.0)
+        actions = fleet.step(goals, 0.002 if rng.random() < 0.3 else 0.0)
         walked.append(fleet.positions)
-        maps.append(fleet.grid.costs)
+        there, turned = _done(actions, before, faces, fleet.motion.name)
+        same = np.array_equal(there, walked[-1]) and np.array_equal(turned, fleet.headings)
+        tally.check(same, f"actions {numbers(actions)} do not lead to where agents are said to be: {where}")
+        maps.append(costs.copy())
+        moved = broken[(walked[-1][broken] != before[broken]).any(axis=1)]
+        tally.check(not len(moved), f"agents {moved.tolist()} are broken down and move in step {step}: {where}")
         if closed is not None:
             stood = stands(before, walked[-1], faces, fleet.headings, closed)
             tally.check(not stood, f"agents {stood} stand in a zone after step {step}: {where}")
@@ -123,6 +130,15 @@ def _steps(rng, tally, fleet, starts, own, where):
         if there.any():
             goals[there] = drawn(who[there])
     _judge(tally, fleet, np.array(walked), own, maps, where)
+
+
+def _done(actions, places, faces, motion):
+    """-> where agents are, (N, 2) and (N,) headings, that do actions, as the text of `step` numbers them."""
+    moves = np.array([*MOVES, (0, 0)])
+    if motion == "four":
+        return places + moves[actions], faces
+    ahead = np.where((actions == 0)[:, None], moves[faces], 0)
+    return places + ahead, (faces + np.array([0, 1, 3, 0])[actions]) % 4
 
 
 def _judge(tally, fleet, walked, own, maps, where):
@@ -142,8 +158,9 @@ def _plan(rng, tally, fleet, starts, own, where):
     inside = faults([starts], own, costs, fleet.settings.safety_distance, True)
     if inside or fleet.settings.ticks_per_move > 1:
         return
-    order = rng.permutation(len(own))
-    goals = starts[order] if len(fleet.sizes) == 1 else starts
+    goals = starts.copy()
+    for size in np.unique(own):  # among those of a size
+        goals[own == size] = rng.permutation(starts[own == size])
     sizes = own if len(fleet.sizes) > 1 else None
     plan = fleet.solve(starts, goals, time_limit_s=LIMIT_S, seed=int(rng.integers(1000)), sizes=sizes)
     _judge(tally, fleet, plan.positions, own, [costs] * len(plan.positions), f"whole plan, {where}")

@@ -55,7 +55,7 @@ def _paths(tally, planners, ends, footprint, tiles, where):
         return int(poses.headings_of(pose[2:])[0]), int(pose[1] / TILE), int(pose[0] / TILE)
 
     layer, row, col = state(goal)
-    known = plain_field(poses, first, [(layer + g * poses.headings, row, col) for g in range(poses.gears)])
+    known = plain_field(poses, tiles, [(layer + g * poses.headings, row, col) for g in range(poses.gears)])
     expected = np.full((poses.gears * poses.headings, *tiles.shape), np.inf)
     for (layer, row, col), units in known.items():
         expected[layer, row, col] = units * UNIT

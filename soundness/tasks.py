@@ -78,8 +78,13 @@ def _work(rng, tally, fleet, tiles, count, where):
                 before = dispatcher.states()
                 dispatcher.close()
                 dispatcher = Dispatcher(fleet, **kept)
-                told = {id: (s.status, s.robot, s.errand, s.history) for id, s in before.items()}
-                after = {id: (s.status, s.robot, s.errand, s.history) for id, s in dispatcher.states().items()}
+                told, after = (
+                    {
+                        id: (s.status, s.robot, s.errand, s.history, s.task.priority, s.task.tiles.tolist())
+                        for id, s in states.items()
+                    }
+                    for states in (before, dispatcher.states())
+                )
                 tally.check(told == after, f"a journal read again differs in step {step}: {where}")
             before, positions = dispatcher.states(), fleet.positions
             goals = dispatcher.assign(names, positions, fleet.headings, float(step + 1))

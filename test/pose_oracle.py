@@ -60,11 +60,10 @@ def meets(tree, shape):
     return len(tree.query(shape, predicate="intersects")) > 0
 
 
-def plain_field(poses, planner, goal):
-    """Costs-to-go of all states to one, by a heap, moves free where shapely says so of none of their tiles being
-    blocked (the masks as they are) -> {(layer, row, col): units}"""
-    table, tiles = poses.table, planner._map.costs
-    rows, cols = tiles.shape
+def plain_field(poses, tiles, goal):
+    """Costs-to-go of all states to one, by a heap, moves free where their masks, as they are, meet no blocked tile of
+    `tiles` (rows, cols), the costs -> {(layer, row, col): units}"""
+    table, (rows, cols) = poses.table, tiles.shape
     padded = np.pad(tiles, poses.reach + 1)
     free = []
     for mask in poses.masks:

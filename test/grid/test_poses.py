@@ -74,7 +74,7 @@ def test_fields_are_dijkstras_and_repaired(model, device):
             h, row, col = int(poses.headings_of(goal[2:])[0]), int(goal[1] / 0.1), int(goal[0] / 0.1)
             seeds = [(h + g * poses.headings, row, col) for g in range(poses.gears)]
             expected = np.full((poses.headings * poses.gears, 48, 48), np.inf)
-            for state, units in plain_field(poses, planner, seeds).items():
+            for state, units in plain_field(poses, tiles, seeds).items():
                 expected[state] = units * (0.1 / 100)
             expected = expected.reshape(poses.gears, poses.headings, 48, 48).min(axis=0)
             assert np.array_equal(planner.field(goal), expected)
@@ -84,7 +84,8 @@ def test_fields_are_dijkstras_and_repaired(model, device):
                 planner.field(goal)
         row, col, down, right = *rng.integers(0, 40, 2), *rng.integers(1, 8, 2)
         rows, cols = (each.ravel() for each in np.mgrid[row : row + down, col : col + right])
-        planner.update(rows, cols, rng.integers(0, 2, len(rows)) if step % 2 else 1)
+        tiles[rows, cols] = rng.integers(0, 2, len(rows)) if step % 2 else 1
+        planner.update(rows, cols, tiles[rows, cols])
 
 
 @pytest.mark.gpu
