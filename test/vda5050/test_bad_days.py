@@ -122,7 +122,7 @@ def test_an_order_of_somebody_else_is_cancelled(hall_of):
     hall = hall_of(control=False)
     one = hall.add("one", (4, 0), speed=0.5)
     other = Listener(hall.address)
-    hall.vehicles[0].broker.wait(10)
+    hall.wait(lambda: hall.vehicles[0].broker.up, 10)
     at = [(f"{4}_{c}", *hall.layout.point((4, c))) for c in range(12)]
     order = {
         "headerId": 0,
