@@ -243,3 +243,16 @@ def test_what_is_no_list_of_robots_is_refused(answer):
     with pytest.raises(SettingsError, match=r"able gives .*; allowed: a list of names of robots, or None"):
         dispatcher.assign(["a"], [[0, 0]], able=lambda task: answer)
     assert dispatcher.assign(["a"], [[0, 0]], able=lambda task: {"a"}).tolist() == [[6, 8]]
+
+
+@pytest.mark.parametrize("improvements", [0, 4])
+def test_of_more_robots_than_a_window_holds_the_nearest_gets_a_lone_task_and_keeps_it(improvements):
+    fleet = FleetPlanner(GridMap(np.ones((7, 9), np.uint8)), "turning", "cpu")
+    dispatcher = Dispatcher(fleet, DispatchSettings(window=2, improvements=improvements))
+    fleet.start([[0, 0], [0, 8], [6, 0], [6, 8], [4, 4], [0, 4]])
+    task = dispatcher.submit(Task([[4, 7]]))
+    for _ in range(12):
+        fleet.step(dispatcher.assign(range(6), fleet.positions, fleet.headings))
+    state = dispatcher.state(task)
+    assert state.status == TaskStatus.DONE
+    assert [event.robot for event in state.history if event.what == "assigned"] in ([3], [4])

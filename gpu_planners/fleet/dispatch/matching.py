@@ -50,32 +50,33 @@ def _by_regret(tasks, costs):
     rows, prices = tasks.tolist(), costs.tolist()
 
     def regret(robot):
-        """-> minus what it loses without its best free task, that task; None where none is free"""
+        """-> minus what it loses without its best free task, what that costs, that task; None where none is free.
+        Many have one task left and lose all: of these, and of any others that lose as much, the cheapest comes first"""
         best = None
         for task, price in zip(rows[robot], prices[robot]):
             if price == np.inf:
                 break
             if task not in taken:
                 if best is not None:
-                    return best[0] - price, best[1]
+                    return best[0] - price, *best
                 best = price, task
-        return best and (-np.inf, best[1])
+        return best and (-np.inf, *best)
 
     queue = []
     for robot in range(len(rows)):
         if found := regret(robot):
-            queue.append((found[0], robot))
+            queue.append((*found[:2], robot))
     heapq.heapify(queue)
     while queue:
-        before, robot = heapq.heappop(queue)
+        *before, robot = heapq.heappop(queue)
         found = regret(robot)
         if found is None:
             continue
-        if found[0] != before:  # tasks that it wanted are gone
-            heapq.heappush(queue, (found[0], robot))
+        if list(found[:2]) != before:  # tasks that it wanted are gone
+            heapq.heappush(queue, (*found[:2], robot))
             continue
-        chosen[robot] = found[1]
-        taken.add(found[1])
+        chosen[robot] = found[2]
+        taken.add(found[2])
     return chosen
 
 
