@@ -168,13 +168,15 @@ def run(
     kind=Robots,
     taken=None,
     dynamics=None,
+    minutes=None,
     **parameters,
 ):
     """Let robots work -> (Robots, RunningFleet, errands of a minute once they are under way)
 
     restarts: seconds at which the node ends, to be there again DOWN_S later; bar: iterator, each step takes one of it
     kind: Robots, or a class of its own; taken: list that gets the seconds that each step was planned in
-    dynamics: {id: Dynamics} that the fleet is told; parameters: of Rules
+    dynamics: {id: Dynamics} that the fleet is told; minutes: list that gets the errands of each minute that is over
+    parameters: of Rules
     """
     values = Rules(**({"device": "cpu", "step_s": step_s} | parameters))
     robots, fleet, before = kind(grid, count, step_s, late, lost, broken, seed, sizes), None, 0
@@ -183,6 +185,8 @@ def run(
         robots.move(now)
         if now < UNDERWAY_S:
             before = robots.errands
+        if minutes is not None and (tick + 1) % round(60 / TICK_S) == 0:
+            minutes.append(robots.errands - sum(minutes))
         if any(restart <= now < restart + DOWN_S for restart in restarts):
             fleet = None
             continue
@@ -204,11 +208,11 @@ def run(
     return robots, fleet, (robots.errands - before) * 60 / max(seconds - UNDERWAY_S, 1e-9)
 
 
-def ideal(grid, count, seconds, step_s=0.5, seed=0):
-    """Errands of a minute of agents that are always in time, and known at once to be there."""
+def ideal(grid, count, seconds, step_s=0.5, seed=0, minutes=None):
+    """Errands of a minute of agents that are always in time, and known at once to be there. minutes: as of `run`"""
     rng = np.random.default_rng(seed)
     tiles = np.argwhere(~grid.blocked)
-    fleet, goals, done = FleetPlanner(grid, "turning", "cpu", Settings(following=False)), None, 0
+    fleet, goals, done, all_done = FleetPlanner(grid, "turning", "cpu", Settings(following=False)), None, 0, 0
     fleet.start(rng.permutation(tiles)[:count])
     goals = tiles[rng.integers(len(tiles), size=count)]
     for step in range(round(seconds / step_s)):
@@ -216,6 +220,9 @@ def ideal(grid, count, seconds, step_s=0.5, seed=0):
         there = (fleet.positions == goals).all(axis=1)
         goals[there] = tiles[rng.integers(len(tiles), size=there.sum())]
         done += int(there.sum()) * (step >= UNDERWAY_S / step_s)
+        all_done += int(there.sum())
+        if minutes is not None and (step + 1) % round(60 / step_s) == 0:
+            minutes.append(all_done - sum(minutes))
     return done * 60 / (seconds - UNDERWAY_S)
 
 
