@@ -76,11 +76,12 @@ def restless(progress: Progress, step: int) -> np.ndarray:
 
 
 def order_of(
-    agents: Agents, progress: Progress, nothing_to_do: np.ndarray, step: int, holding: bool, packed: bool
-) -> np.ndarray:
-    """Agents on the map (K,) int32 by priority: some that get no nearer, by lot; then by cost to go; then, where it is
-    `packed`, others that get no nearer; last those with nothing to do (N,). If agents are `holding` their goals,
-    whoever was at its goal longest ago comes first."""
+    agents: Agents, progress: Progress, nothing_to_do: np.ndarray, leaving: np.ndarray, step: int, holding: bool,
+    packed: bool,
+) -> np.ndarray:  # fmt: skip
+    """Agents on the map (K,) int32 by priority: who is `leaving` a dead end (N,); some that get no nearer, by lot; then
+    by cost to go; then, where it is `packed`, others that get no nearer; last those with nothing to do (N,). If agents
+    are `holding` their goals, whoever was at its goal longest ago comes first."""
     count, keys = np.count_nonzero(agents.there), (agents.left, -progress.since)
     if not holding:
         lot = np.random.default_rng(step // PATIENCE).random(len(agents.left))
@@ -89,7 +90,7 @@ def order_of(
         if most < len(lot):
             drawn[drawn > np.partition(drawn, most)[most]] = 2.0
         hindered = packed & (progress.stalled > HINDERED) & (drawn > 1)
-        keys = agents.left, hindered, drawn, nothing_to_do
+        keys = agents.left, hindered, drawn, nothing_to_do, ~leaving
     return np.lexsort((*keys, agents.there == 0))[:count].astype(np.int32)
 
 

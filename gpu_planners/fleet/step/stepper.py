@@ -17,6 +17,7 @@ from . import epibt, priorities
 from .cpu import SHARED_AGENTS
 from .deadlock import Deadlocks
 from .inherit import advance, inherit, settle
+from .pockets import Pockets, pockets_of
 from .state import BUSY, Agents, FleetState, Plans, Rules, new_ranked, new_stacks
 from .window import WINDOW, Window, go_on, improve, new_window
 
@@ -82,6 +83,8 @@ class Stepper:
         self._window: Window | None = None
         self._since = self._jammed_until = self._unlike = 0
         self._packed = False
+        self._pockets: tuple[np.ndarray, Pockets] | None = None  # of which free tiles
+        self._leaving = np.zeros(0, bool)  # who is to leave a dead end
         self._jams = 0
         self.set_agents(*(np.zeros(0, np.int32) for _ in range(3)))
 
@@ -155,6 +158,10 @@ class Stepper:
         nothing_to_do = priorities.idle(agents, parts) | (agents.slot < 0)
         self._note_pace(nothing_to_do, lanes.unit)
         priorities.note(agents, progress, nothing_to_do, lanes.unit)
+        self._leaving = np.zeros(len(agents.tile), bool)
+        if self._packed and not self.rules.holding:
+            hindered = progress.stalled > priorities.HINDERED
+            self._leaving = self._pockets_of(lanes).leaving(agents, nothing_to_do, hindered)
         by_paths, leading = self._has_windows(nothing_to_do, lanes, until), NOBODY_LEADS
         if self.near == 0 and self.paces.one_tick and not self.one_way:
             state = agents, progress, nothing_to_do, self.broken, lanes.free, self.steps
@@ -171,6 +178,11 @@ class Stepper:
         progress.since[(agents.tile == agents.goal) | (agents.goal < 0)] = 0
         self.steps += 1
         return action
+
+    def _pockets_of(self, lanes):
+        if self._pockets is None or self._pockets[0] is not lanes.free:
+            self._pockets = lanes.free, pockets_of(lanes.free, lanes.width)
+        return self._pockets[1]
 
     def _note_pace(self, nothing_to_do, unit):
         """Before `priorities.note`: find how fast agents with the same goals as a step ago come nearer to them."""
@@ -248,7 +260,8 @@ class Stepper:
     def _order(self, nothing_to_do, leading):
         """(K,) int32 agents on the map by priority; sets their ranks and weights."""
         stacks, holding = self.state.stacks, self.rules.holding
-        order = priorities.order_of(self.state.agents, self.progress, nothing_to_do, self.steps, holding, self._packed)
+        given = nothing_to_do, self._leaving, self.steps, holding, self._packed
+        order = priorities.order_of(self.state.agents, self.progress, *given)
         order = np.r_[leading, order[~np.isin(order, leading)]].astype(np.int32)
         count = len(order)
         stacks.rank[order] = np.arange(count)
@@ -265,6 +278,8 @@ class Stepper:
         wish[order[: -(-n // priorities.LOTS)]] = wish[~obeying] = 0
         if self._packed:
             wish[:] = 0
+            goes = np.flatnonzero(self._leaving & nothing_to_do & obeying)
+            wish[goes] = self._pockets_of(lanes).way_out(agents.tile[goes], lanes)
         minding = obeying & (agents.slot >= 0) & ~nothing_to_do
         minding[self._first(order, IMPROVED if self._settings.following else HEADLONG)] = False
         if self.rules.holding or not self._settings.avoid_crowds:
