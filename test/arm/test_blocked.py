@@ -8,6 +8,7 @@ import pytest
 
 from gpu_planners.arm import CollisionChecker, CollisionWorld, load_urdf, prm, rrt, rrt_connect, rrt_star
 from gpu_planners.arm import upright as upright_motions
+from gpu_planners.arm.planners import blocked
 from gpu_planners.arm.planners.blocked import KEPT, explained
 from gpu_planners.arm.planners.result import Status
 from gpu_planners.device import cuda_problem
@@ -103,6 +104,16 @@ def test_batch_leaves_naming_to_the_caller():
     (result,) = rrt_connect.solve_batch([start], [goal], checker, rrt_connect.Settings(**FEW))
     assert result.status is Status.SAMPLES_EXHAUSTED and not result.blocked and len(result.blocked_motions) == KEPT
     assert explained(result, checker).blocked
+
+
+def test_in_large_worlds_the_pairs_of_fewer_motions_are_named(monkeypatch):
+    """By how many pairs there are, not by the clock: the same search says the same on a busy machine."""
+    checker, start, goal = split_room()
+    result = rrt_connect.solve(start, goal, checker, rrt_connect.Settings(**FEW))
+    for pairs, motions in ((checker.pair_count // 2, 1), (3 * checker.pair_count, 3)):
+        monkeypatch.setattr(blocked, "PAIRS_SEEN", pairs)
+        counts = [share * motions for *_, share in explained(result, checker).blocked]
+        assert counts and counts == pytest.approx(np.round(counts)) and max(counts) <= motions
 
 
 def test_upright_motion_names_the_bodies():

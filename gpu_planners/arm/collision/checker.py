@@ -236,6 +236,12 @@ class CollisionChecker(InParts):
                 _motions_valid(qa, qb, chunks_of(qa), np.int32(mode), step, scene, answers)
         return as_bools(verdicts, not_finite, self.robot, q_from=q_from, q_to=q_to)
 
+    @property
+    def pair_count(self) -> int:
+        """Pairs of shapes that `colliding_pairs` looks at."""
+        counts = header(self.packed_scene)
+        return counts.moving * counts.obstacles + counts.pairs
+
     def colliding_pairs(self, q: ArrayLike) -> list[tuple[str, str]]:
         """q: (dof,) -> [(name, name), ...]: each robot shape and the obstacle or other robot shape that it meets."""
         meets = np.flatnonzero(self._pair_distances(np.asarray(q)[None], self.packed_scene)[0] < 0)

@@ -93,6 +93,11 @@ class KeepingChecker(InParts):
         valid[valid] = self.constraint._kept(a, b, self._spares)
         return valid
 
+    @property
+    def pair_count(self) -> int:
+        """The checker's."""
+        return self.base.pair_count
+
     def colliding_pairs(self, q: ArrayLike) -> list[tuple[str, str]]:
         """The checker's."""
         return self.base.colliding_pairs(q)

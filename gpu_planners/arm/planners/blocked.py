@@ -13,13 +13,13 @@ import numpy as np
 
 from ...device import lean_njit
 from ...parallel.sampling import uniform01
-from ...parallel.team import clock_ns, lane_count, sync_lanes
+from ...parallel.team import lane_count, sync_lanes
 from .result import PlanningResult, Status
 
 KEPT = 64  # blocked extensions; of the first so many samples of a round
 POINTS = 16  # of a motion that are checked
 HALVINGS = 4  # of the part before the first one in collision
-NAMING_NS = 100_000_000  # naming pairs takes no longer, however large the world is
+PAIRS_SEEN = 100_000  # that are looked at to name those that meet, however large the world is: some 0.1 s
 NAMED = 3  # pairs in the text of a tree
 TREES = "the start", "the goals"
 
@@ -85,9 +85,9 @@ def _text(name, contacts):
 
 
 def _first_contacts(motions, checker):
-    """(B, 2, dof) -> for each motion, until NAMING_NS are over, the pairs of bodies that meet where it first meets any;
-    none where it was refused for being too near to be proven free."""
-    until, shares = clock_ns() + NAMING_NS, np.arange(POINTS + 1) / POINTS
+    """(B, 2, dof) -> for each motion, or the first of them where that takes PAIRS_SEEN, the pairs of bodies that meet
+    where it first meets any; none where it was refused for being too near to be proven free."""
+    shares, most = np.arange(POINTS + 1) / POINTS, max(1, PAIRS_SEEN // checker.pair_count)
     begin, way = motions[:, 0], motions[:, 1] - motions[:, 0]
     points = begin[:, None] + shares[:, None] * way[:, None]
     free = checker.configurations_valid(points.reshape(-1, points.shape[2])).reshape(len(motions), -1)
@@ -101,9 +101,7 @@ def _first_contacts(motions, checker):
     if hasattr(robot, "shape_link"):  # other spaces have no links
         links = {shape.name: robot.link_names[i] for shape, i in zip(robot.shapes, robot.shape_link)}
     named: list[set] = []
-    for q, meets in zip(begin + high[:, None] * way, met):
-        if named and clock_ns() > until:
-            break
+    for q, meets in zip((begin + high[:, None] * way)[:most], met):
         pairs = checker.colliding_pairs(q) if meets else ()
         named.append({tuple(links.get(name, name.rsplit("#", 1)[0]) for name in pair) for pair in pairs})
     return named
