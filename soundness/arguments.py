@@ -62,7 +62,8 @@ INNER = {
     "PoseGrid.with_costs",
 }  # engines; what never works
 OWN = set(  # for the package's own code
-    "njit lean_njit cuda_jit told_if_slow shown shortened error_text is_out_of_memory one_line".split()
+    "njit lean_njit cuda_jit shared_by_kernels told_if_slow shown shortened error_text is_out_of_memory "
+    "one_line".split()
 )
 MJCF = """<mujoco><worldbody><body><joint name="pan" range="-1 1"/><geom size="0.1"/></body></worldbody></mujoco>"""
 URDF = """<robot name="two"><link name="base"/>

@@ -8,6 +8,7 @@ import types
 from foreign_code import parts_of_numba
 from numba import cuda, njit
 from numba import types as kinds
+from numba.cuda import api
 from numba.cuda import dispatcher as dispatchers
 from numba.cuda.codegen import CUDACodeLibrary
 from numba.cuda.core.caching import NullCache
@@ -21,7 +22,7 @@ class Device:
     compute_capability = CAPABILITY
 
 
-dispatchers.get_current_device = Device
+api.get_current_device = dispatchers.get_current_device = Device
 dispatchers._Kernel.bind = lambda kernel: None  # would load it
 CUDACodeLibrary._ensure_cc = lambda library, capability: capability or (*CAPABILITY, "")
 
