@@ -87,7 +87,7 @@ def _text(name, contacts):
 def _first_contacts(motions, checker):
     """(B, 2, dof) -> for each motion, or the first of them where that takes PAIRS_SEEN, the pairs of bodies that meet
     where it first meets any; none where it was refused for being too near to be proven free."""
-    shares, most = np.arange(POINTS + 1) / POINTS, max(1, PAIRS_SEEN // checker.pair_count)
+    shares, most = np.arange(POINTS + 1) / POINTS, max(1, PAIRS_SEEN // getattr(checker, "pair_count", 1))
     begin, way = motions[:, 0], motions[:, 1] - motions[:, 0]
     points = begin[:, None] + shares[:, None] * way[:, None]
     free = checker.configurations_valid(points.reshape(-1, points.shape[2])).reshape(len(motions), -1)

@@ -115,7 +115,6 @@ class Checker(Protocol):
     packed_scene: all constant data of robot and obstacles;  scene_parts: in two, for many scenes of one robot
     motion_args: (mode, step) of its MotionCheck, for the compiled code
     configurations_valid, motions_valid, colliding_pairs: as CollisionChecker has them
-    pair_count: pairs that colliding_pairs looks at
     scratch_sizes: (kind of space, sizes...), integers: what a kernel must allocate (`cuda.warp_scratch`)
     """
 
@@ -126,7 +125,6 @@ class Checker(Protocol):
     scene_parts: SceneParts
     motion_args: tuple
     scratch_sizes: tuple
-    pair_count: int
 
     def warm_up(self) -> None:
         """Compile, so that no query pays for it."""

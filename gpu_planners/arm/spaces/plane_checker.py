@@ -28,8 +28,6 @@ class PlaneChecker:
     motion_free: the compiled check, as interface.motion_free
     """
 
-    pair_count = 1
-
     def __init__(self, robot: Any, device: str, kind: int, scratch: NamedTuple, motion_free: Any) -> None:
         self.robot, self.device = robot, resolve_device(device)
         self.version, self.packed_scene, self.scene_parts = 0, None, None
