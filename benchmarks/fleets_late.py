@@ -212,18 +212,19 @@ def ideal(grid, count, seconds, step_s=0.5, seed=0, minutes=None):
     """Errands of a minute of agents that are always in time, and known at once to be there. minutes: as of `run`"""
     rng = np.random.default_rng(seed)
     tiles = np.argwhere(~grid.blocked)
-    fleet, goals, done, all_done = FleetPlanner(grid, "turning", "cpu", Settings(following=False)), None, 0, 0
+    fleet, goals, done, before = FleetPlanner(grid, "turning", "cpu", Settings(following=False)), None, 0, 0
     fleet.start(rng.permutation(tiles)[:count])
     goals = tiles[rng.integers(len(tiles), size=count)]
     for step in range(round(seconds / step_s)):
         fleet.step(goals)
         there = (fleet.positions == goals).all(axis=1)
         goals[there] = tiles[rng.integers(len(tiles), size=there.sum())]
-        done += int(there.sum()) * (step >= UNDERWAY_S / step_s)
-        all_done += int(there.sum())
+        done += int(there.sum())
+        if step < UNDERWAY_S / step_s:
+            before = done
         if minutes is not None and (step + 1) % round(60 / step_s) == 0:
-            minutes.append(all_done - sum(minutes))
-    return done * 60 / (seconds - UNDERWAY_S)
+            minutes.append(done - sum(minutes))
+    return (done - before) * 60 / (seconds - UNDERWAY_S)
 
 
 KINDS = (

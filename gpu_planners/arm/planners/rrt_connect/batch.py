@@ -139,9 +139,8 @@ def _goal_count(goals):
 
 def solve_part(batch: Batch, device: str) -> PlanningResults:
     """Solve a batch, or a part of one, on one device; its checkers may be for another one."""
-    asked, which = np.unique(batch.numbers, return_inverse=True)
-    checkers, settings = [batch.checkers[number] for number in asked], batch.settings
-    checkers = [each.on(device) if each.device != device else each for each in checkers]
+    checkers, which = _used(batch.checkers, batch.numbers)
+    checkers, settings = [each.on(device) if each.device != device else each for each in checkers], batch.settings
     for checker in {type(checker): checker for checker in checkers}.values():  # one of each kind, which have one engine
         engine = engine_for(checker, many=True, raw=not settings.shortcut_rounds)
     opened, dof = open_queries(batch.starts, batch.goals, checkers, which, settings), checkers[0].robot.dof
@@ -182,8 +181,7 @@ def spread_batch(
         starts, goals = (each[rows] if isinstance(each, np.ndarray) else [each[i] for i in rows] for each in batch[:2])
         checkers, numbers = [], batch.numbers[rows]
         if shared is None:
-            asked, numbers = np.unique(numbers, return_inverse=True)
-            checkers = [batch.checkers[number] for number in asked]
+            checkers, numbers = _used(batch.checkers, numbers)
         return Batch(starts, goals, checkers, numbers, batch.settings, batch.seeds[rows], batch.whole)
 
     split = Split("problems", count, cut, _answer, shared, least, lent=True)
@@ -199,6 +197,12 @@ def spread_batch(
         stop.set()
         raise
     return PlanningResults.joined(parts, order)
+
+
+def _used(checkers, numbers):
+    """The checkers that are among the numbers (n,), and (n,) which of these each has."""
+    asked, which = np.unique(numbers, return_inverse=True)
+    return [checkers[number] for number in asked], which
 
 
 def _answer(shared, part, device):

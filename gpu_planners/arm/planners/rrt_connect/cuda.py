@@ -98,7 +98,7 @@ class CudaEngine:
         checkers, which = checkers_of(queries)
         there = _lying_together(checkers)
         scenes = [] if there else [checker.scene_parts for checker in checkers]
-        if n > 1 and n * max(row, 2 * CORNERS * self._dof) + sizes_of(dict(enumerate(scenes))).max() > GREATEST:
+        if n > 1 and n * max(row, 2 * CORNERS * self._dof) + sizes_of(scenes).max() > GREATEST:
             for part in (slice(None, n // 2), slice(n // 2, None)):  # offsets are int32
                 self._solve_some(found, numbers[part], queries[part], settings, seeds[part], whole)
             return

@@ -1,6 +1,6 @@
 """The scenes of a batch on a device: one after the other, and behind them, once, what they share."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ class SceneStore:
             missing = self._missing(scenes)
             if not self._fits(missing):
                 self._buffers = ()  # given back before larger ones are asked for
-                needed = sizes_of(missing)
+                needed = sizes_of(missing.values())
                 self._room = self._top = np.minimum(needed + np.minimum(needed, MOST_SPARE), GREATEST)
                 self._buffers = tuple(map(self._allocate, self._room.tolist(), (np.float32, np.int32)))
         if missing:
@@ -46,7 +46,7 @@ class SceneStore:
         return {id(scene.own): scene for scene in scenes if id(scene.own) not in self._places}
 
     def _fits(self, missing):
-        return (self._end + sizes_of(missing, self._places) <= self._top).all()
+        return (self._end + sizes_of(missing.values(), self._places) <= self._top).all()
 
     def _send(self, missing):
         for shared in _shared(missing.values(), self._places).values():
@@ -66,9 +66,9 @@ class SceneStore:
                 buffer[first : first + len(part)].copy_to_device(part)
 
 
-def sizes_of(scenes: dict[int, SceneParts], there: Iterable[int] = ()) -> np.ndarray:
+def sizes_of(scenes: Collection[SceneParts], there: Iterable[int] = ()) -> np.ndarray:
     """How many floats, and how many ints, scenes have, (2,). there: ids of shared parts that do not count"""
-    parts = [scene.own for scene in scenes.values()] + list(_shared(scenes.values(), there).values())
+    parts = [scene.own for scene in scenes] + list(_shared(scenes, there).values())
     return np.array([_size(part) for part in parts], dtype=np.int64).reshape(-1, 2).sum(axis=0)
 
 
