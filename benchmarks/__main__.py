@@ -54,6 +54,7 @@ from . import (
     report,
     soak,
 )
+from .fleet_instances import NAMES
 from .harness import Context, Row, with_data
 from .problems import MissingDataError, data_dir
 
@@ -133,7 +134,7 @@ def _run(options, arguments, ranks):
         print(f"error: {error}", file=sys.stderr)
         return 2
     devices, missing = machine.devices(options.device)
-    context = Context(devices, missing, options.quick, data, options.full, ranks)
+    context = Context(devices, missing, options.quick, data, options.full, ranks, options.instances)
     if ranks and ranks.rank:
         for name in options.only if devices else ():
             REGISTRY[name].run(context)
@@ -193,6 +194,9 @@ def _options(arguments):
     parser.add_argument("--quick", action="store_true", help="few problems and repeats: a look, not a figure to quote")
     parser.add_argument("--full", action="store_true", help="on the CPU too what takes long there")
     parser.add_argument("--only", nargs="+", choices=tuple(REGISTRY), metavar="NAME", help=f"of {', '.join(REGISTRY)}")
+    parser.add_argument(
+        "--instances", nargs="+", choices=NAMES, metavar="NAME", help=f"of the benchmark fleets: of {', '.join(NAMES)}"
+    )
     parser.add_argument("--out", default="out/bench", help="folder for results.json, results.md and results.png")
     parser.add_argument("--data", help="folder of the shared data (default: $GPU_PLANNERS_DATA or ../shared/data)")
     return parser.parse_args(arguments)

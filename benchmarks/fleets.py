@@ -38,7 +38,7 @@ def lifelong(context):
 
     def rows():
         found = []
-        for name in NAMES[:3] if context.quick else NAMES:
+        for name in context.instances or (NAMES[:3] if context.quick else NAMES):
             instance = published(name, context.data)
             quoted = f"best known {instance.best_known} in {instance.steps} steps; {EPIBT.get(name, '')}".rstrip("; ")
             for device, missing in context.asked_for():

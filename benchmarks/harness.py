@@ -16,7 +16,8 @@ class Context:
     """One run. devices: names for CollisionChecker that are there; missing: {device asked for: why it is not there};
     quick: few problems and repeats; full: on the CPU too what takes long there;
     data: the shared data's folder, or None for the default place, where it may be missing;
-    ranks: all the ranks of MPI (distributed.Ranks) that this process runs with, or None without mpirun."""
+    ranks: all the ranks of MPI (distributed.Ranks) that this process runs with, or None without mpirun;
+    instances: names of the instances that the benchmark `fleets` is to run, or None for all."""
 
     devices: tuple
     missing: dict
@@ -24,6 +25,7 @@ class Context:
     data: str | None = None
     full: bool = False
     ranks: Any = None
+    instances: list | None = None
 
     def asked_for(self):
         """Devices in the order of the table: (name, None) or (name, why it is not there)."""
