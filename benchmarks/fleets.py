@@ -11,9 +11,9 @@ from .fleet_instances import NAMES, published, scattered, simulate
 from .harness import Benchmark, Row, progress, told, with_data
 
 WAYS = (  # name, guidance, seconds a step
-    ("bare, plain", "plain", 0.0),
-    ("bare", "auto", 0.0),
     ("default", "auto", 0.05),
+    ("bare", "auto", 0.0),
+    ("bare, plain", "plain", 0.0),
 )
 EPIBT = {
     "MR23-I-07": "EPIBT, bare 2913 errands at 1.5 ms, with search and guidance 5301 at 50 ms a step, one core of 2"
