@@ -79,17 +79,17 @@ LONGEST_TEXT = 2000  # characters: a request may hold megabytes of names, which 
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    return isinstance(error, MemoryError) or CUDA_OUT_OF_MEMORY in str(error)
+    return isinstance(error, MemoryError) or CUDA_OUT_OF_MEMORY in _text(error)
 
 
 def is_device_lost(error: Exception) -> bool:
     """Has this process lost its CUDA device for good?"""
-    return not isinstance(error, GpuPlannersError) and bool(CUDA_LOST.search(str(error)))
+    return not isinstance(error, GpuPlannersError) and bool(CUDA_LOST.search(_text(error)))
 
 
 def error_text(error: Exception) -> str:
     """What whoever asked is told of any error."""
-    text = str(error) or type(error).__name__
+    text = _text(error) or type(error).__name__
     if is_out_of_memory(error):
         text = f"out of memory: {text}"
     elif is_device_lost(error):
@@ -97,6 +97,14 @@ def error_text(error: Exception) -> str:
     elif not isinstance(error, GpuPlannersError):
         text = f"internal error: {type(error).__name__}: {text}"
     return one_line(text)
+
+
+def _text(error):
+    """What an error says; nothing where that fails, as a foreign __str__ may."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
 
 
 def one_line(text: str) -> str:

@@ -77,7 +77,7 @@ class Oracle:
         for row in q:
             scene.placed(row)
             found.append(pin.updateFramePlacement(scene.model, scene.data, frame).homogeneous.copy())
-        return np.array(found)
+        return np.reshape(found, (-1, 4, 4))
 
     def gaps(self, q, obstacles, enough=np.inf, raw=False):
         """q: (N, dof), obstacles: [Obstacle] -> (N,) least signed distance, metres; only a lower bound above

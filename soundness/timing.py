@@ -6,7 +6,7 @@ from curve_oracle import greatest_rates, least_duration
 
 from gpu_planners.arm.trajectory import JERK_TIME_S, time_parameterize
 
-from .harness import Attack, numbers
+from .harness import Attack, Skipped, numbers
 
 SPEEDS = 1.001  # of the limits of velocity and acceleration: what docs/guarantees.md allows
 JERKS = 1.02  # of the limit of jerk
@@ -54,6 +54,8 @@ def case(run, rng, number, tally):
         joints = path.shape[1]
         velocity, acceleration = rng.uniform(0.5, 2, joints), rng.uniform(0.5, 2, joints)
         best = least_duration(path, velocity, acceleration)
+        if not np.isfinite(best):
+            raise Skipped("the curve turns back so sharply that the linear program stands there")
         faster = best / (often * rng.uniform(1.5, 4.0))  # so that the limit of jerk, of 0.1 s, has little to say
         velocity, acceleration, best = velocity * faster, acceleration * faster**2, best / faster
     else:

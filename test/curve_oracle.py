@@ -63,7 +63,8 @@ def least_duration(path, velocity, acceleration, count=400):
     and acceleration: a linear program over the squares b of the speed along it, at `count` places.
 
     The limits hold at these places only, so the time is a little less than the best; the sum of b is greatest where the
-    time is least, since where two speeds are allowed, the greater of both is allowed at each place.
+    time is least, since where two speeds are allowed, the greater of both is allowed at each place. Infinite where the
+    path turns back, so that it stands at two places.
     """
     s = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(path, axis=0), axis=1))]
     spline, places = CubicSpline(s, path), np.linspace(0.0, s[-1], count)
@@ -85,7 +86,8 @@ def least_duration(path, velocity, acceleration, count=400):
     found = linprog(-np.ones(count), both, np.ones(both.shape[0]), bounds=np.stack([0 * fastest, fastest], axis=1))
     assert found.status == 0, found.message
     v = np.sqrt(np.maximum(found.x, 0.0))
-    return float((2 * step / (v[1:] + v[:-1])).sum())
+    with np.errstate(divide="ignore"):
+        return float((2 * step / (v[1:] + v[:-1])).sum())
 
 
 def greatest_rates(trajectory):

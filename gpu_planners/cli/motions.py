@@ -23,7 +23,7 @@ from ..arm.collision.scene_file import fixed_frames, pose_matrix
 from ..arm.motion.estimate import JERK_TIME_S
 from ..arm.planners.settings import LEAST_TIME_S, PlannerSettings
 from ..arm.trajectory import Trajectory, time_parameterize
-from ..errors import SettingsError
+from ..errors import SettingsError, shown
 from ..files import read_yaml, yaml_value
 from .errors import InputError, NoAnswerError
 from .robots import configuration, number
@@ -89,8 +89,9 @@ def _pose_of_words(robot, words, frame):
 def _pose(robot, position, quaternion, frame, what):
     frames = fixed_frames(robot)
     frame = frame or robot.root_link
-    if frame not in frames:
-        raise InputError(f"{what}: frame '{frame}' is not fixed to the robot's root; allowed: {', '.join(frames)}")
+    if not isinstance(frame, str) or frame not in frames:
+        allowed = ", ".join(frames)
+        raise InputError(f"{what}: frame {shown(frame)} is not fixed to the robot's root; allowed: {allowed}")
     T = pose_matrix(position, (0, 0, 0, 1) if quaternion is None else quaternion, what)
     return PoseGoal(frames[frame] @ T, quaternion is None)
 

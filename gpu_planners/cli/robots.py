@@ -13,6 +13,7 @@ from ..arm import CollisionWorld, RobotModel, load_urdf
 from ..arm.collision.scene_file import fixed_frames, load_scene
 from ..arm.urdf.urdf_xml import read_urdf
 from ..arm.urdf.xml_text import read_xml_file
+from ..errors import shown
 from ..share import example_robots_share
 from .errors import InputError
 
@@ -80,8 +81,8 @@ def pairs(words: Sequence[str], what: str) -> dict[str, float]:
 def number(text: object, what: str) -> float:
     try:
         value = float(text)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise InputError(f"{what} is '{text}'; allowed: a number") from None
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{what} is {shown(text)}; allowed: a number") from None
     if not math.isfinite(value):
         raise InputError(f"{what} is {value}; allowed: a finite number")
     return value

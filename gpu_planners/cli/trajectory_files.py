@@ -17,6 +17,7 @@ import yaml
 
 from ..arm import RobotModel
 from ..arm.trajectory import Trajectory
+from ..errors import shortened
 from ..files import read_array, read_text_file, read_yaml
 from .errors import InputError
 from .robots import is_number
@@ -125,8 +126,8 @@ def read_table(file: str | os.PathLike) -> tuple[list[str] | None, np.ndarray]:
         rows = np.atleast_2d(np.asarray(rows, dtype=np.float64))
     except InputError:
         raise
-    except (ValueError, TypeError, KeyError) as error:
-        raise InputError(f"'{file}' holds no table of numbers: {error}") from error
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
+        raise InputError(f"'{file}' holds no table of numbers: {shortened(error)}") from error
     if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all() or (names and len(names) != rows.shape[1]):
         raise InputError(f"'{file}' must hold rows of joint values, finite numbers; it has shape {rows.shape}")
     return names, rows

@@ -13,7 +13,7 @@ import numpy as np
 from ...arguments import whole
 from ...errors import GpuPlannersError, SettingsError, error_text
 from ...files import file_path, read_file, write_whole
-from ...grid.maps.grid_map import GridMap
+from ...grid.maps.grid_map import MOST_TILES, GridMap
 from .places import ROUNDING, Places
 
 FORMAT = 1
@@ -42,10 +42,15 @@ class Kept:
     sizes: dict[str, int] = field(default_factory=dict)
     occupied_sizes: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, cols)"""
+        return tuple(whole("a side of the map", int(side), 1, MOST_TILES) for side in self.frame[:2])
+
     def grid(self) -> GridMap:
-        """A map that lies as the one that the tiles are of."""
-        rows, cols, resolution, x, y, yaw = self.frame
-        return GridMap(np.ones((int(rows), int(cols)), np.uint8), 4, resolution, (x, y, yaw))
+        """A map of one tile, which lies as the map does that the tiles are of."""
+        _, _, resolution, x, y, yaw = self.frame
+        return GridMap(np.ones((1, 1), np.uint8), 4, resolution, (x, y, yaw))
 
     def text(self) -> str:
         return json.dumps(
@@ -79,7 +84,8 @@ def read(text: str) -> Kept:
         if content["format"] not in (FORMAT, OF_SIZES):
             raise GpuPlannersError(f"its format is {content['format']!r}; allowed: {FORMAT}, {OF_SIZES}")
         kept = Kept(tuple(map(float, content["frame"])), dict(content["rules"]), int(content["steps"]))
-        rows, cols = kept.grid().shape
+        rows, cols = kept.shape
+        kept.grid()  # may it be one?
         for id, number, states, point, yaw in content["agents"]:
             states = np.array(states, np.int64).reshape(-1, 3)
             right = (states >= 0) & (states < (rows, cols, 4))
