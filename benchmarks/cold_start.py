@@ -75,7 +75,8 @@ def fleet_step(device):
     grid, free = _map()
     fleet = FleetPlanner(grid, device=device)
     fleet.start(free[:200])
-    fleet.step(free[200:400], budget_s=0.1)
+    for _ in range(2):  # what the first has no time for, since it compiles, the second needs
+        fleet.step(free[200:400], budget_s=0.1)
 
 
 def whole_plan(device):
@@ -96,7 +97,7 @@ WHAT = {
     "plan, then one for another robot": two_robots,
     "inverse kinematics": inverse_kinematics,
     "paths on a grid": grid_plan,
-    "a fleet's step": fleet_step,
+    "a fleet's first two steps": fleet_step,
     "a fleet's whole plan": whole_plan,
 }
 
