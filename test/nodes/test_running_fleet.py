@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("rclpy", reason="ROS 2 is not installed")
 pytest.importorskip("gpu_planners_msgs.srv", reason="gpu_planners_msgs is not built: run make setup")
 
+from gpu_planners.errors import GridMapError
 from gpu_planners.fleet import Guidance, Settings
 from gpu_planners.fleet.execution import running
 from gpu_planners.fleet.execution.places import ClosedTiles
@@ -155,6 +156,11 @@ def test_agents_go_on_while_parameters_change_and_the_planner_is_made_anew(seed,
         world.fleet.configure(replace(world.fleet._values, fleet=fleet, steps_ahead=turn % 5))
         assert before <= world.planned() and world.fleet.on_map > 0
     assert world.met == [] and world.fleet.reached > 3
+
+
+def test_a_step_before_there_is_a_map_is_refused():
+    with pytest.raises(GridMapError, match="no map yet"):
+        RunningFleet(FleetParameters(device="cpu")).step(0.0)
 
 
 @pytest.mark.parametrize("blocked", [False, True])

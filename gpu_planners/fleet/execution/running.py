@@ -281,7 +281,9 @@ class RunningFleet(FollowedFleet):
     # ---- the step ----
 
     def step(self, now: float) -> FleetStep | None:
-        """Begin a step; None where no agent is on the map."""
+        """Begin a step; None where no agent is on the map. Raises GridMapError before there is one."""
+        if self._grid is None:
+            raise GridMapError("there is no map yet; allowed: a step after take_map")
         self.clashes = {}
         self._admit()
         if self._number:
