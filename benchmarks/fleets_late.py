@@ -258,6 +258,28 @@ def late_robots(context):
     return found
 
 
+def hour(context):
+    """Errands a minute of 1,000 robots with all faults, in tens of minutes, beside those of the ideal."""
+    grid, count, seconds, (kind, faults) = (
+        warehouse_map(80, 140, apron=6),
+        1000,
+        240 if context.quick else 3600,
+        KINDS[4],
+    )
+    bar, minutes, best = iter(progress(range(round(seconds / 0.5)), f"{count} robots, {kind}")), [], []
+    robots, _, errands = run(grid, count, seconds, bar=bar, minutes=minutes, **faults)
+    of_ideal = ideal(grid, count, seconds, minutes=best)
+    tens = [
+        (f"minutes {k + 1} to {k + len(best[k : k + 10])}", np.mean(minutes[k : k + 10]), np.mean(best[k : k + 10]), {})
+        for k in range(0, len(best), 10)
+    ]
+    standing = {"overlaps": robots.overlaps, "longest_s": float(seconds - robots.moved.min())}
+    return [
+        told(Row(f"{count} robots, {kind}", when, {"errands": ours, "ideal": most, "of_ideal": ours / most} | more))
+        for when, ours, most, more in [*tens, ("from minute 2 on", errands, of_ideal, standing)]
+    ]
+
+
 BENCHMARKS = (
     Benchmark(
         "fleets_late",
@@ -270,5 +292,12 @@ BENCHMARKS = (
         "Longest: since the robot that has stood longest at the end did something.",
         {"errands": "ratio", "of_ideal": "share", "overlaps": "count", "longest_s": "ratio", "step_ms": "ms"},
         late_robots,
+    ),
+    Benchmark(
+        "fleet_hour",
+        "An hour of 1,000 robots with all faults",
+        "The same on 80x140 tiles, errands a minute.",
+        {"errands": "ratio", "ideal": "ratio", "of_ideal": "share", "overlaps": "count", "longest_s": "ratio"},
+        hour,
     ),
 )

@@ -154,6 +154,7 @@ HEADINGS = {
     **{f"{name}_found": f"{title} found" for name, title in GRID_PLANNERS.items()},
     "agents": "agents",
     "errands": "errands",
+    "ideal": "ideal errands",
     "over_epibt": "errands / EPIBT's",
     "finished": "finished",
     "of_best": "errands a step / best known",

@@ -45,7 +45,8 @@ class Kept:
     @property
     def shape(self) -> tuple[int, int]:
         """(rows, cols)"""
-        return tuple(whole("a side of the map", int(side), 1, MOST_TILES) for side in self.frame[:2])
+        rows, cols = (whole("a side of the map", int(side), 1, MOST_TILES) for side in self.frame[:2])
+        return rows, cols
 
     def grid(self) -> GridMap:
         """A map of one tile, which lies as the map does that the tiles are of."""
