@@ -292,6 +292,14 @@ def test_nobody_enters_a_tile_that_is_occupied_until_it_is_freed():
     assert at == 5
 
 
+def test_what_is_wrong_is_kept_of_so_many_ids_alone():
+    fleet = fleet_on(np.ones((1, 6)), max_agents=10)
+    for k in range(30):
+        fleet.take_goals([f"r{k}"], np.zeros((1, 2)), {f"r{k}": "no tile"})
+        fleet.take_occupied([f"p{k}"], np.zeros((1, 2)), {f"p{k}": "no tile"})
+    assert len(fleet.goal_faults) == len(fleet.faults) == 10
+
+
 # ---- a node that starts again ----
 
 

@@ -616,6 +616,12 @@ def test_a_footprint_that_is_none_is_refused(text):
         read_footprint(text)
 
 
+def test_a_footprint_of_many_characters_is_not_read():
+    for text in ("[" + "1" * 200_000, "[[" + " " * 200_000, "[1" * 100_000):
+        with pytest.raises(RequestError, match="footprint has 2.* characters; allowed: 10000"):
+            read_footprint(text)
+
+
 def test_a_line_is_cut_at_its_length():
     line = np.array([[0.0, 0.0], [3.0, 4.0], [3.0, 4.0], [3.0, 10.0]])
     for distance, expected in (

@@ -203,11 +203,14 @@ class KnownAgents:
         for k, (id, point) in enumerate(zip(ids, points)):
             key = occupied_key(id)
             self.faults.pop(key, None)
+            fault = ""
             if id in faults:
-                self.faults[key] = f"what occupies tiles as '{one_line(id)}': {faults[id]}"
+                fault = f"what occupies tiles as '{one_line(id)}': {faults[id]}"
             elif id not in self._occupied and len(self._occupied) >= self._values.max_agents:
-                self.faults[key] = self._too_many(id, f"{len(self._occupied)} things that occupy tiles")
-            else:
+                fault = self._too_many(id, f"{len(self._occupied)} things that occupy tiles")
+            if fault and len(self.faults) < self._values.max_agents:
+                self.faults[key] = fault
+            if not fault:
                 self._occupied[id] = np.array(point, float).reshape(1, 2)
                 if sizes is not None and sizes[k] >= 0:
                     self._occupied_sizes[id] = int(sizes[k])
@@ -232,7 +235,8 @@ class KnownAgents:
             self.goal_faults.pop(id, None)
             if id in faults:
                 self._goals.pop(id, None)
-                self.goal_faults[id] = f"{agent_text(id)}: {faults[id]}"
+                if len(self.goal_faults) < self._values.max_agents:
+                    self.goal_faults[id] = f"{agent_text(id)}: {faults[id]}"
             elif id not in self._goals and len(self._goals) >= self._values.max_agents:
                 self.goal_faults[TOO_MANY] = self._too_many(id, f"{len(self._goals)} goals")
             else:

@@ -10,15 +10,18 @@ from ..common import map_codes as codes
 from ..common.map_messages import Poses
 from ..common.request_error import RequestError
 
-NUMBER = r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*"
+NUMBER = r"\s*([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)\s*"
 POINT = re.compile(rf"\[{NUMBER},{NUMBER}\]")
 FARTHEST = 1000.0  # metres of a corner from the robot's origin
 STEP = 0.5  # tiles that a corner moves at most between two looks
 MOST_LOOKS = 100_000
+LONGEST = 10_000  # characters: the patterns look at all that follows a bracket, or at blanks, again and again
 
 
 def read_footprint(text: str) -> np.ndarray:
     """(V, 2) metres: the corners of an outline given as Nav2 takes it, "[[x, y], [x, y], ...]"; x is ahead."""
+    if len(text) > LONGEST:
+        raise RequestError(codes.INVALID_REQUEST, f"footprint has {len(text)} characters; allowed: {LONGEST}")
     inner = text.strip()[1:-1]
     points = np.array([pair.groups() for pair in POINT.finditer(inner)], float).reshape(-1, 2)
     rest = re.sub(r"\s", "", POINT.sub("", inner))
