@@ -94,7 +94,7 @@ def _address(options):
     password = os.environ.get(PASSWORD, "")
     if options.password_file:
         password = Path(options.password_file).read_text(encoding="utf-8").partition("\n")[0]
-    return Address(
+    address = Address(
         host if colon else options.broker,
         int(port) if colon else 0,
         options.user,
@@ -104,6 +104,9 @@ def _address(options):
         options.certificate or "",
         options.key or "",
     )
+    if password and not address.secure:
+        print("warning: without --tls the password goes to the broker as it is", file=sys.stderr)
+    return address
 
 
 def _simulated(count, sizes, address, versions, control):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import paho.mqtt.client as mqtt
 
-from ..errors import SettingsError
+from ..errors import SettingsError, shown
 from .messages import MessageError
 
 RECONNECT_S = 1, 15  # seconds between two attempts, at first and at most
@@ -37,10 +37,12 @@ class Address:
 
     @property
     def secure(self) -> bool:
-        return self.tls or bool(self.ca or self.certificate)
+        return self.tls or bool(self.ca or self.certificate or self.key)
 
     def context(self) -> ssl.SSLContext:
         """Raises SettingsError for files that are none."""
+        if self.key and not self.certificate:
+            raise SettingsError(f"TLS key {shown(self.key)} has no certificate; allowed: both, or neither")
         try:
             context = ssl.create_default_context(cafile=self.ca or None)
             if self.certificate:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ..errors import SettingsError, shown
 from ..fleet.execution.rules import Rules
 from ..fleet.execution.tasks import TaskRules
 from ..settings import Described, setting
@@ -26,3 +27,10 @@ class Speaking(Described):
     topic: str = setting(
         "gpu_planners", "Level of topics for errands and the fleet's state: <topic>/errands, <topic>/status"
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, refused in (("interface", "/+#\0"), ("topic", "+#\0")):
+            if set(refused) & set(value := getattr(self, name)):
+                allowed = "one level of a topic of MQTT" if "/" in refused else "levels of a topic of MQTT"
+                raise SettingsError(f"{self.label(name)} is {shown(value)}; allowed: {allowed}, without + and #")

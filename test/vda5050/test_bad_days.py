@@ -16,6 +16,7 @@ from gpu_planners.grid import GridMap
 from gpu_planners.vda5050.broker import Address, Broker
 from gpu_planners.vda5050.layout import Layout
 from gpu_planners.vda5050.messages import timestamp
+from gpu_planners.vda5050.settings import Speaking
 
 
 def faults(hall):
@@ -239,6 +240,17 @@ def test_files_that_are_no_certificates_are_refused(tmp_path):
     (tmp_path / "ca.pem").write_text("no")
     with pytest.raises(SettingsError, match=r"TLS files .*ca\.pem"):
         Broker(Address("localhost", ca=str(tmp_path / "ca.pem")), "x", [])
+
+
+def test_a_key_without_a_certificate_is_refused():
+    with pytest.raises(SettingsError, match="TLS key 'key.pem' has no certificate"):
+        Broker(Address("localhost", key="key.pem"), "x", [])
+
+
+@pytest.mark.parametrize(("name", "text"), [("interface", "a/b"), ("interface", "#"), ("topic", "a/+")])
+def test_a_name_in_topics_has_no_wildcards(name, text):
+    with pytest.raises(SettingsError, match=f"{name} is '.*'; allowed: .*level.* of a topic"):
+        Speaking(**{name: text})
 
 
 def test_a_broker_that_is_not_there_is_told_of():
