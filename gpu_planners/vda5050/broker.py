@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import paho.mqtt.client as mqtt
 
 from ..errors import SettingsError, shown
-from .messages import MessageError
+from .messages import MOST_BYTES, MessageError
 
 RECONNECT_S = 1, 15  # seconds between two attempts, at first and at most
 KEEPALIVE_S = 15
@@ -144,6 +144,7 @@ class Broker:
 
     def _take(self, client: Any, data: Any, message: Any) -> None:
         try:
-            self.arrived.put_nowait(Arrived(message.topic, message.payload, message.retain))
+            payload = message.payload[: MOST_BYTES + 1]  # of what is longer, enough for it to be refused
+            self.arrived.put_nowait(Arrived(message.topic, payload, message.retain))
         except queue.Full:
             self.fault = f"more than {MOST_WAITING} messages wait"

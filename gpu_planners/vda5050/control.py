@@ -130,7 +130,7 @@ class FleetControl:
             for vehicle in self.vehicles.values():
                 self.telling.ask(vehicle, "stateRequest", now)
         heard: set[str] = set()
-        while not self.broker.arrived.empty():
+        for _ in range(self.broker.arrived.qsize()):  # what comes meanwhile is next
             self._take(self.broker.arrived.get(), now, heard)
         self._report(heard, now)
         self._follow_errands(now)
@@ -192,10 +192,11 @@ class FleetControl:
                     self.counts["old"] += 1
             self.counts["taken"] += 1
             self.faults.pop(f"{who} {what}", None)
-        except MessageError as error:
+        except Exception as error:  # whatever it is, other vehicles go on
             self.counts["refused"] += 1
             if len(self.faults) < MOST_FAULTS or f"{who} {what}" in self.faults:
-                self.faults[f"{who} {what}"] = one_line(f"a message of {who} on {what} was refused: {error}")
+                told = error_text(error)
+                self.faults[f"{who} {what}"] = one_line(f"a message of {who} on {what} was refused: {told}")
 
     def _vehicle(self, id, version, level, now):
         known = self.vehicles.get(id)
@@ -213,7 +214,8 @@ class FleetControl:
     def _judge(self, vehicle):
         """How many tiles does a vehicle cover, and how fast is it?"""
         sheet, size, resolution = vehicle.factsheet, self.rules.fleet.size, self.layout.grid.resolution
-        side = max(sheet.width, sheet.length) / resolution + 2 * self.rules.clearance
+        vehicle.composer.most = min(self.speaking.most_nodes, sheet.most_nodes or self.speaking.most_nodes)
+        side = max(sheet.width, sheet.length, 0.0) / resolution + 2 * self.rules.clearance
         side = min(side, 3.0 * MOST_SIZE)  # of whatever it says, so much is too much
         vehicle.composer.size = size + 2 * max(0, math.ceil((side - size) / 2 - 1e-9))  # its node stays in its middle
         vehicle.faults.pop("size", None)
@@ -231,9 +233,8 @@ class FleetControl:
                 "make step_s shorter"
             )
         if sheet.speed > 0:
-            limits = sheet.speed, sheet.acceleration or math.inf, sheet.deceleration or math.inf
-            self.fleet.take_dynamics({vehicle.id: Dynamics(*limits)})
-        vehicle.composer.most = min(self.speaking.most_nodes, sheet.most_nodes or self.speaking.most_nodes)
+            told = (rate if rate > 0 else math.inf for rate in (sheet.acceleration, sheet.deceleration))
+            self.fleet.take_dynamics({vehicle.id: Dynamics(sheet.speed, *told)})
 
     # ---- what the fleet is told ----
 
@@ -379,6 +380,8 @@ class FleetControl:
                     faults.append(str(error))
                 except TypeError:
                     faults.append(f"{word} has {shown(one)}; allowed: texts")
+                except Exception as error:  # whatever it is, the others are looked at
+                    faults.append(error_text(error))
         self.faults.pop("errands", None)
         if faults:
             self.faults["errands"] = one_line("; ".join(faults))

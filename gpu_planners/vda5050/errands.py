@@ -171,10 +171,10 @@ def _goal(content, layout):
         return tile
     if content.get("x") is None or content.get("y") is None:
         raise MessageError("it has no goal; allowed: node, or x and y")
-    row, col = (int(value) for value in layout.grid.tiles_of([[content["x"], content["y"]]])[0])
+    row, col = layout.grid.tiles_of([[content["x"], content["y"]]])[0].tolist()
     if not (0 <= row < layout.grid.rows and 0 <= col < layout.grid.cols):
         raise MessageError(f"its goal ({content['x']:g}, {content['y']:g}) is outside the map")
-    return row, col
+    return int(row), int(col)
 
 
 class Errands:

@@ -221,7 +221,7 @@ class Factsheet:
 def opened(payload: bytes) -> dict[str, Any]:
     """The object that a message holds. Raises MessageError."""
     if len(payload) > MOST_BYTES:
-        raise MessageError(f"it has {len(payload)} bytes; allowed: {MOST_BYTES}")
+        raise MessageError(f"it has more than {MOST_BYTES} bytes; allowed: as many")
     return checked(json_value(payload, "it", MessageError), {})
 
 

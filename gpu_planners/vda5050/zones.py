@@ -20,6 +20,7 @@ from .layout import MOST_BYTES, Layout, LayoutError, Tile
 from .messages import MessageError, action_rule, checked
 from .versions import VERSIONS
 
+MOST_CORNERS = 1000  # of a zone: each is looked at beside each tile
 OWN = "NO_STOPPING"  # is not the standard's: vehicles are not told of it, orders go by it
 CONTOUR = ("BLOCKED", "LINE_GUIDED", "RELEASE", "COORDINATED_REPLANNING", "SPEED_LIMIT", "ACTION", OWN)
 KINDS = (*CONTOUR, "PRIORITY", "PENALTY", "DIRECTED", "BIDIRECTED")
@@ -169,16 +170,16 @@ def _direct(zone, grid, at, costs, forbidden):
 
 def _polygon(zone):
     corners = np.array([(corner["x"], corner["y"]) for corner in zone["vertices"]], float)
-    if len(corners) < 3:
-        raise LayoutError(f"zone {zone['zoneId']!r} has {len(corners)} vertices; allowed: 3 at least")
+    if not 3 <= len(corners) <= MOST_CORNERS:
+        raise LayoutError(f"zone {zone['zoneId']!r} has {len(corners)} vertices; allowed: 3 .. {MOST_CORNERS}")
     return corners
 
 
 def tiles_in(grid: GridMap, corners: np.ndarray, by_centre: bool) -> np.ndarray:
     """(K, 2) tiles that a polygon (V, 2), metres, overlaps, or whose centres are in it."""
     places = grid.places_of(corners)  # in tiles: tile (r, c) covers r .. r + 1, c .. c + 1
-    low = np.clip(np.floor(places.min(axis=0)).astype(int), 0, grid.shape)
-    high = np.clip(np.floor(places.max(axis=0)).astype(int) + 1, 0, grid.shape)
+    low = np.clip(np.floor(places.min(axis=0)), 0, grid.shape).astype(int)
+    high = np.clip(np.floor(places.max(axis=0)) + 1, 0, grid.shape).astype(int)
     rows, cols = (np.arange(a, b) for a, b in zip(low, high))
     if not len(rows) or not len(cols):
         return np.zeros((0, 2), np.int64)

@@ -55,6 +55,11 @@ def test_other_meshes_are_refused(mesh):
     refuse_other_files(urdf(mesh, "visual"), ())  # nobody reads it
 
 
+def test_a_relative_name_is_of_the_given_folders_alone():
+    with pytest.raises(RobotDescriptionError, match="mesh 'meshes/a.stl'"):
+        refuse_other_files(urdf("meshes/a.stl"), ())
+
+
 @pytest.mark.parametrize("text", ["/etc/robot.urdf", "robot.urdf", "", "file:///etc/robot.urdf"])
 def test_a_message_names_no_description(text):
     with pytest.raises(RobotDescriptionError, match="allowed: the text of a URDF"):

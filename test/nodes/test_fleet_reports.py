@@ -292,6 +292,14 @@ def test_nobody_enters_a_tile_that_is_occupied_until_it_is_freed():
     assert at == 5
 
 
+def test_a_place_that_is_far_away_bars_no_more_than_the_map():
+    fleet = fleet_on(np.ones((1, 9)))
+    tell(fleet, 0.0, a=1, b=7)
+    tell(fleet, 1.0, a=(0, 1e9), b=7)
+    step = tell(fleet, 2.0, a=(0, 1e9), b=7)
+    assert "b" in step.ids and fleet.faults["a"]
+
+
 def test_what_is_wrong_is_kept_of_so_many_ids_alone():
     fleet = fleet_on(np.ones((1, 6)), max_agents=10)
     for k in range(30):

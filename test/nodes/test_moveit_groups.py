@@ -331,6 +331,7 @@ def test_groups_come_by_topic_and_are_published_where_nobody_does(start):
     assert planned(node, "hand", messages.joint_goal([0.03], names=[FINGER]), begin=at())[0] == [FINGER]
     node.publisher(String, f"/{TOPIC}", LATCHED).publish(String(data="nonsense"))
     node.wait_until(lambda: "robot_description_semantic was refused" in node.problem)
+    assert "nonsense" not in node.node._texts.values()  # it is not loaded with the next description either
     assert planned(node, "hand", messages.joint_goal([0.03], names=[FINGER]), begin=at())[0] == [FINGER]
     other = start(group="panda_arm")
     texts = other.received(String, f"/{TOPIC}", LATCHED)

@@ -36,7 +36,12 @@ def test_bad_messages_are_refused_by_name_and_the_fleet_goes_on(hall_of):
     assert send(f"{good.level}/state", json.dumps(state | {"orderUpdateId": "seven"}).encode())
     assert send(f"{good.level}/connection", json.dumps(state | {"connectionState": "GONE"}).encode(), 1)
     assert send(f"{good.level}/factsheet", b'{"headerId": 1}')
-    for one in (b"no", b'{"errands": 5}', b'{"errands": [{"errandId": "q", "node": "99_99"}], "pause": ["x", 7]}'):
+    for one in (
+        b"no",
+        b'{"errands": 5}',
+        b'{"errands": [{"errandId": "far", "x": 1e308, "y": 0.5}]}',
+        b'{"errands": [{"errandId": "q", "node": "99_99"}], "pause": ["x", 7]}',
+    ):
         assert send("gpu_planners/errands", one, 1)
     hall.wait(lambda: "vehicle 7 is not known" in faults(hall))
     found = faults(hall)

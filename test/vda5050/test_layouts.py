@@ -177,6 +177,14 @@ def test_tiles_of_a_triangle_are_those_that_dense_points_find(corners):
     assert set(map(tuple, centres.tolist())) <= found
 
 
+def test_a_zone_reaches_as_far_as_it_says():
+    grid = hall().grid
+    for far in (1e6, 1e20, 1e300):
+        assert (
+            len(tiles_in(grid, np.array([[-far, -far], [far, -far], [far, far], [-far, far]]), True)) == grid.costs.size
+        )
+
+
 def test_zones_close_tiles_and_limit_speeds():
     zones = zone_set(
         zone("BLOCKED", 2.1, 1.1, 3.5, 1.9, "b"), zone("SPEED_LIMIT", 5.0, 0.0, 6.0, 6.0, "s", maximumSpeed=0.4)

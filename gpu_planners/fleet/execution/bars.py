@@ -9,10 +9,13 @@ from .places import Places
 ANYTHING = -1
 
 
-def between(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Places (2,) in tiles -> (K, 2) places along the line from one to the other, half a tile apart at most"""
-    count = int(np.ceil(2 * np.abs(other - one).max())) + 1
-    return one + np.linspace(0.0, 1.0, count + 1)[:, None] * (other - one)
+def between(one: np.ndarray, other: np.ndarray, most: float) -> np.ndarray:
+    """Places (2,) in tiles -> (K, 2) places along the line from one to the other, half a tile apart at most; of a line
+    longer than `most` tiles so much of it"""
+    way = other - one
+    way = way * min(1.0, most / max(np.abs(way).max(), 1e-9))
+    count = int(np.ceil(2 * np.abs(way).max())) + 1
+    return one + np.linspace(0.0, 1.0, count + 1)[:, None] * way
 
 
 class Bars:

@@ -212,7 +212,8 @@ class FollowedFleet(KnownAgents):
             agent = agents[number]
             told = [agent["point"]] if np.isnan(agent["doubted_at"]) else [agent["point"], agent["doubted"]]
             reported, was = places.at(np.array(told), sizes[number]), graph.tiles[number, 0].astype(float)
-            lines = [between(was, place) for place in reported if np.isfinite(place).all()]
+            most = sum(self._grid.shape)
+            lines = [between(was, place, most) for place in reported if np.isfinite(place).all()]
             if lines:
                 found.append((places.touched(np.concatenate(lines), clearance), int(number), sizes[number]))
         points = [agent["point"][None] for agent in self._waiting.values()] + [*self._occupied.values()]

@@ -145,16 +145,16 @@ class ArmPlannerNode(PlannerNode):
         text = self._coming.pop(what, None)
         if text is None:
             return
-        self._texts[what] = text
-        urdf = self.values.urdf or self._texts.get(DESCRIPTION)
-        if urdf is None:
-            return
-        self.state.say(WARN, "loading the robot")
         try:
             if what == DESCRIPTION:
                 refuse_other_files(text, self.values.package_dirs)
             elif not text.lstrip().startswith("<"):
                 raise RobotDescriptionError(f"{what} holds {shown(text)}; allowed: the text of {KINDS[what]}, XML")
+            self._texts[what] = text  # what was refused is not loaded with the next one either
+            urdf = self.values.urdf or self._texts.get(DESCRIPTION)
+            if urdf is None:
+                return
+            self.state.say(WARN, "loading the robot")
             self.scene.load_robot(urdf, self.now(), self._texts.get(SEMANTICS, ""))
         except Exception as error:
             self.scene.refused = error

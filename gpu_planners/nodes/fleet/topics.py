@@ -2,6 +2,7 @@
 
 import math
 import threading
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -185,9 +186,9 @@ def _check_ids(ids, poses, gone):
         raise GpuPlannersError(f"it has {len(ids)} ids and {len(poses)} poses; allowed: a pose for each id")
     if "" in ids:
         raise GpuPlannersError(f"the id of pose {ids.index('')} is empty; allowed: any other text")
-    both = [*ids, *gone]
-    if len(set(both)) < len(both):
-        twice = next(id for k, id in enumerate(both) if id in both[:k])
+    for twice, times in Counter([*ids, *gone]).most_common(1):
+        if times < 2:
+            break
         raise GpuPlannersError(f"agent '{one_line(twice)}' comes twice; allowed: once")
 
 
