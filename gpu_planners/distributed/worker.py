@@ -11,6 +11,7 @@ import contextlib
 import os
 import pickle
 import socket
+import stat
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -134,12 +135,24 @@ def _share_of_cores(device: str) -> Iterator[None]:
 
 
 def _folder():
-    return Path(tempfile.gettempdir()) / f"gpu_planners-{os.getuid()}" / "slots"
+    return Path(tempfile.gettempdir()) / f"gpu_planners-{os.geteuid()}" / "slots"
+
+
+def _make_folder():
+    """Others can write to the temporary folder, but must not be able to choose what is opened here."""
+    for folder in (_folder().parent, _folder()):
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+            raise WorkerError(
+                f"{folder} is not this user's alone; allowed: a folder that no other user owns or can write"
+            )
 
 
 def _take_slot(names: Sequence[str]) -> tuple[str, IO]:
     """-> the name that the fewest workers have, and a file that is locked until it is closed"""
-    _folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make_folder()
     number = 0
     while True:
         for each in dict.fromkeys(names):

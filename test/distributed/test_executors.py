@@ -504,3 +504,17 @@ def test_dask_workers():
 
 def executor_script():
     return str(ROOT / "test" / "solve_over_executors.py")
+
+
+@pytest.mark.parametrize("made", ["link", "open"])
+def test_a_foreign_folder_of_slots_is_refused(tmp_path, monkeypatch, made):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder = tmp_path / f"gpu_planners-{os.geteuid()}"
+    if made == "link":
+        (tmp_path / "other").mkdir()
+        folder.symlink_to(tmp_path / "other")
+    else:
+        folder.mkdir()
+        folder.chmod(0o777)
+    with pytest.raises(WorkerError, match="allowed: a folder"):
+        worker._take_slot(["cpu"])

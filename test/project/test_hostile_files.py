@@ -9,12 +9,16 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from gpu_planners.arm.collision.scene_file import load_scene
 from gpu_planners.arm.urdf.loader import load_urdf
+from gpu_planners.arm.urdf.srdf_xml import read_srdf
+from gpu_planners.arm.urdf.urdf_xml import read_urdf
 from gpu_planners.errors import GridMapError, ObstacleError, RobotDescriptionError
 from gpu_planners.files import MOST_BYTES, read_yaml
 from gpu_planners.grid import load_map_yaml, load_movingai_map, load_movingai_scen
+from gpu_planners.papers.dl14.image import read_image
 
 SECONDS = 40  # tells a second from minutes, on a busy machine too
 MEBIBYTES = 200
@@ -308,3 +312,25 @@ def test_a_large_map_is_read_in_strips(tmp_path, monkeypatch):
     whole = map_files.read_map_yaml(file)[0]
     monkeypatch.setattr(map_files, "STRIP", 700)
     assert np.array_equal(map_files.read_map_yaml(file)[0], whole)
+
+
+@pytest.mark.parametrize("kind", ["EPS", "GIF"])
+def test_pictures_go_by_few_formats(tmp_path, kind):
+    """EPS would start Ghostscript, and a GIF of few bytes has a screen of gigabytes."""
+    Image.new("L", (4, 4)).save(tmp_path / "map.pgm", format=kind)
+    refused(GridMapError, "image .*cannot be read", load_map_yaml, written(tmp_path, "map.yaml", MAP))
+    with pytest.raises(ObstacleError, match="cannot be read"):
+        read_image(tmp_path / "map.pgm")
+
+
+def test_defaults_of_unknown_links_are_no_pairs():
+    links = [f'<link name="l{i}"/>' for i in range(3)]
+    joints = [
+        f'<joint name="j{i}" type="revolute"><parent link="l{i}"/><child link="l{i + 1}"/>'
+        f'<axis xyz="0 0 1"/>{LIMIT}</joint>'
+        for i in range(2)
+    ]
+    description = read_urdf(f'<robot name="r">{"".join(links + joints)}</robot>')
+    names = "".join(f'<disable_default_collisions link="{name}"/>' for name in ("x", "l0", "y"))
+    disabled = read_srdf(f'<robot name="r">{names}</robot>', description).disabled
+    assert disabled.keys() == {frozenset({"l0", other}) for other in ("l0", "l1", "l2")}

@@ -136,8 +136,9 @@ def _virtual_joints(root):
 def _disabled(root, description):
     by_default, single = root.findall("disable_default_collisions"), root.findall("disable_collisions")
     disabled = {
-        frozenset((element.get("link"), other)): "SRDF: disabled by default"
-        for element in by_default
+        frozenset((link, other)): "SRDF: disabled by default"
+        for link in {element.get("link"): None for element in by_default}
+        if link in description.links
         for other in description.links
     }
     for element in root.findall("enable_collisions"):

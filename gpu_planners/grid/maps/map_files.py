@@ -1,4 +1,4 @@
-"""Maps of ROS's map_server: a YAML file beside a picture (PGM, PNG, or what else Pillow reads).
+"""Maps of ROS's map_server: a YAML file beside a picture (PGM, PNG, BMP, TIFF or JPEG).
 
 The meaning of each field follows nav2_map_server's map_io, which has two sets of rules (RULES). The picture's lowest
 line is row 0 of the map. Colours of 16 bits count by their upper 8, greys of 16 bits by all of them.
@@ -20,6 +20,7 @@ from .grid_map import GridMap
 SINCE = "nav2_1.3.7"  # rules of Nav2 1.3.7 and later: Jazzy since May 2025, Kilted, Lyrical
 BEFORE = "nav2_1.3.6"  # rules of Humble, Iron, older Jazzy
 RULES = SINCE, BEFORE
+FORMATS = "PNG", "PPM", "BMP", "TIFF", "JPEG"  # of pictures, whatever their names; PPM: PGM and PBM, too
 MODES = ("trinary", "scale", "raw")
 # values of an OccupancyGrid
 UNKNOWN = -1
@@ -173,7 +174,7 @@ def _read_picture(file, path):
     file = regular_file(file, f"{path}: image", GridMapError, MOST_PICTURE_BYTES)
     limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None  # a map of 16384 x 16384 is no attack
     try:
-        with Image.open(file) as image:
+        with Image.open(file, formats=FORMATS) as image:
             if image.width * image.height > MOST_PIXELS:
                 raise ValueError(f"it has {image.width} x {image.height} pixels; allowed: {MOST_PIXELS}")
             if (
