@@ -111,7 +111,7 @@ def test_one_of_several_layouts(tmp_path):
 
 
 @given(data=st.data())
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 def test_a_layout_comes_back_as_it_was_written(tmp_path_factory, data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     rows, cols = rng.integers(2, 7, 2)
