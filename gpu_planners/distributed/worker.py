@@ -146,8 +146,8 @@ def _make_folder():
         found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
             raise WorkerError(
-                f"{folder} is not this user's alone; allowed: a folder that no other user owns or can write: remove it, "
-                "or chmod go-w"
+                f"{folder} is not this user's alone; allowed: a folder that no other user owns or can write: "
+                "remove it, or chmod go-w"
             )
 
 

@@ -13,6 +13,7 @@ from benchmarks.robots import pieces_of
 from gpu_planners.arm.geometry import decomposition
 from gpu_planners.arm.geometry.decomposition import convex_pieces, slab_hulls, uncovered
 from gpu_planners.arm.urdf.loader import load_urdf
+from gpu_planners.code_cache import open_to
 from gpu_planners.errors import ObstacleError
 
 needs_data = pytest.mark.skipif(missing_data() is not None, reason=str(missing_data()))
@@ -108,6 +109,16 @@ def test_the_cache_answers_and_survives_damage(tmp_path, monkeypatch):
     assert len(convex_pieces("bell", dumbbell(), np.eye(4), 0.03)) == len(first)
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
     assert len(convex_pieces("bell", dumbbell(), np.eye(4), 0.03)) == len(first)
+
+
+def test_pieces_that_others_may_have_put_there_are_not_used(tmp_path, monkeypatch):
+    convex_pieces("bell", dumbbell(), np.eye(4), 0.03)
+    (tmp_path / "gpu_planners").chmod(0o777)
+    open_to.cache_clear()
+    cut = []
+    monkeypatch.setattr(decomposition, "slab_hulls", lambda *given: cut.append(given) or slab_hulls(*given))
+    convex_pieces("bell", dumbbell(), np.eye(4), 0.03)
+    assert len(cut) == 1
 
 
 def test_a_flat_mesh_is_named():

@@ -18,7 +18,7 @@ import lazy_loader
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...code_cache import cache_folder
+from ...code_cache import cache_folder, open_to
 from ...errors import ObstacleError
 from ...files import read_arrays
 from .meshes import check_mesh
@@ -189,9 +189,21 @@ def _cache_key(mesh, tolerance):
     return content.hexdigest()[:32]
 
 
+def _own_folder():
+    """Where pieces are kept; None where others could put smaller ones, with which a robot would be called free."""
+    folder = cache_folder()
+    if who := open_to(folder):
+        log.warning("convex pieces are cut anew and not kept: %s", who)
+        return None
+    return folder
+
+
 def _read_cache(key):
+    folder = _own_folder()
+    if folder is None:
+        return None
     try:
-        stored = read_arrays(cache_folder() / f"pieces-{key}.npz", "pieces", ObstacleError, MOST_CACHED_BYTES)
+        stored = read_arrays(folder / f"pieces-{key}.npz", "pieces", ObstacleError, MOST_CACHED_BYTES)
         pieces = np.split(stored["vertices"], stored["ends"][:-1])
     except (KeyError, ValueError, IndexError, TypeError):  # absent, or damaged
         return None
@@ -201,6 +213,8 @@ def _read_cache(key):
 def _write_cache(key, pieces):
     """Write aside and rename, so that no reader sees half a file. Without a writable cache the work is redone."""
     folder = cache_folder()
+    if open_to(folder):
+        return
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, suffix=".tmp", delete=False) as file:
