@@ -325,7 +325,7 @@ def test_a_temporary_folder_that_cannot_be_used_is_named_and_may_be_mended(tmp_p
     folder, shared = tmp_path / f"gpu_planners-{os.getuid()}", Shared(1, tmp_path)
     folder.touch()
     for _ in range(2):
-        with pytest.raises(WorkerError, match=f"{folder}/slots"):
+        with pytest.raises(WorkerError, match=f"{folder} is not this user's alone; allowed: a folder"):
             list(spread(split_of([3], shared), None, "cpu"))
     folder.unlink()
     assert values(spread(split_of([3], shared), None, "cpu")) == [10]
