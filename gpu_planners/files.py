@@ -20,6 +20,7 @@ from .errors import shortened, shown
 
 MOST_BYTES = 16 * 2**20  # of a description in text: URDF, SRDF
 MOST_DEPTH = 20  # of lists and mappings inside each other in a YAML file; a scene needs 5
+PICTURES = "PNG", "PPM", "BMP", "TIFF", "JPEG"  # PPM: PGM and PBM, too; no EPS, for which Pillow runs a program
 UNFINISHED = ".unfinished"  # ends the name of a file while it is written
 LONGEST_SCALAR = 1000  # characters of a number or a text in a YAML file
 

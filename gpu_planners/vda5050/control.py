@@ -376,8 +376,6 @@ class FleetControl:
             for one in several:
                 try:
                     act(one)
-                except GpuPlannersError as error:
-                    faults.append(str(error))
                 except TypeError:
                     faults.append(f"{word} has {shown(one)}; allowed: texts")
                 except Exception as error:  # whatever it is, the others are looked at

@@ -115,6 +115,7 @@ def test_pieces_that_others_may_have_put_there_are_not_used(tmp_path, monkeypatc
     convex_pieces("bell", dumbbell(), np.eye(4), 0.03)
     (tmp_path / "gpu_planners").chmod(0o777)
     open_to.cache_clear()
+    decomposition._is_own.cache_clear()
     cut = []
     monkeypatch.setattr(decomposition, "slab_hulls", lambda *given: cut.append(given) or slab_hulls(*given))
     convex_pieces("bell", dumbbell(), np.eye(4), 0.03)

@@ -8,6 +8,7 @@ as coacd may leave slivers out.) Where to cut is greedy: the worst slab is cut w
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import logging
 import os
@@ -189,18 +190,17 @@ def _cache_key(mesh, tolerance):
     return content.hexdigest()[:32]
 
 
-def _own_folder():
-    """Where pieces are kept; None where others could put smaller ones, with which a robot would be called free."""
-    folder = cache_folder()
+@functools.cache
+def _is_own(folder):
+    """Can nobody else put smaller pieces there, with which a robot would be called free? Told once."""
     if who := open_to(folder):
         log.warning("convex pieces are cut anew and not kept: %s", who)
-        return None
-    return folder
+    return not who
 
 
 def _read_cache(key):
-    folder = _own_folder()
-    if folder is None:
+    folder = cache_folder()
+    if not _is_own(folder):
         return None
     try:
         stored = read_arrays(folder / f"pieces-{key}.npz", "pieces", ObstacleError, MOST_CACHED_BYTES)
@@ -213,7 +213,7 @@ def _read_cache(key):
 def _write_cache(key, pieces):
     """Write aside and rename, so that no reader sees half a file. Without a writable cache the work is redone."""
     folder = cache_folder()
-    if open_to(folder):
+    if not _is_own(folder):
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -14,13 +14,12 @@ import yaml
 
 from ...arguments import checked
 from ...errors import GridMapError, shown
-from ...files import file_path, read_yaml, regular_file
+from ...files import PICTURES, file_path, read_yaml, regular_file
 from .grid_map import GridMap
 
 SINCE = "nav2_1.3.7"  # rules of Nav2 1.3.7 and later: Jazzy since May 2025, Kilted, Lyrical
 BEFORE = "nav2_1.3.6"  # rules of Humble, Iron, older Jazzy
 RULES = SINCE, BEFORE
-FORMATS = "PNG", "PPM", "BMP", "TIFF", "JPEG"  # of pictures, whatever their names; PPM: PGM and PBM, too
 MODES = ("trinary", "scale", "raw")
 # values of an OccupancyGrid
 UNKNOWN = -1
@@ -174,7 +173,7 @@ def _read_picture(file, path):
     file = regular_file(file, f"{path}: image", GridMapError, MOST_PICTURE_BYTES)
     limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None  # a map of 16384 x 16384 is no attack
     try:
-        with Image.open(file, formats=FORMATS) as image:
+        with Image.open(file, formats=PICTURES) as image:
             if image.width * image.height > MOST_PIXELS:
                 raise ValueError(f"it has {image.width} x {image.height} pixels; allowed: {MOST_PIXELS}")
             if (

@@ -186,9 +186,8 @@ def _check_ids(ids, poses, gone):
         raise GpuPlannersError(f"it has {len(ids)} ids and {len(poses)} poses; allowed: a pose for each id")
     if "" in ids:
         raise GpuPlannersError(f"the id of pose {ids.index('')} is empty; allowed: any other text")
-    for twice, times in Counter([*ids, *gone]).most_common(1):
-        if times < 2:
-            break
+    twice = next((id for id, times in Counter([*ids, *gone]).items() if times > 1), None)
+    if twice is not None:
         raise GpuPlannersError(f"agent '{one_line(twice)}' comes twice; allowed: once")
 
 

@@ -22,13 +22,12 @@ from ...arm.spaces.interface import Packed
 from ...arm.spaces.plane_checker import PlaneChecker
 from ...device import lean_njit
 from ...errors import ObstacleError, RobotDescriptionError, shortened, shown
-from ...files import regular_file
+from ...files import PICTURES, regular_file
 from ...parallel.layout import Float32, Int32, floats, ints, layout
 from ...parallel.memory import item
 from ...parallel.team import any_lane, lane_count
 from ...ranges import ROUNDOFF
 
-FORMATS = "PNG", "PPM", "BMP", "TIFF", "JPEG"
 MOST_BYTES = 1 << 30  # of a file
 ZERO = np.float32(0)
 LEAST_MARGIN = 1e-3  # pixels
@@ -146,7 +145,7 @@ def read_image(image: str | os.PathLike | np.ndarray) -> np.ndarray:
 
         file = regular_file(image, "the image", ObstacleError, MOST_BYTES)
         try:
-            with Image.open(file, formats=FORMATS) as opened:
+            with Image.open(file, formats=PICTURES) as opened:
                 grey = np.asarray(opened.convert("L"))
         except Exception as error:  # Pillow's readers raise all kinds of errors for malformed files
             raise ObstacleError(f"the image {shown(str(file))} cannot be read: {shortened(error)}") from error
